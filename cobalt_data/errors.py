@@ -1,0 +1,30 @@
+"""The errors of the data layer. The error model itself is described in `sandbox.errors`."""
+
+from sandbox.errors import CobaltError, InputError, SandboxError, SandboxUnavailable
+
+
+class EngineError(CobaltError):
+    """An engine cannot serve: the endpoint does not answer, refuses, or returns what it must not."""
+
+    exit_status = 3
+
+
+class HubError(CobaltError):
+    """The Hugging Face Hub cannot be reached or refuses the request."""
+
+    exit_status = 3
+
+
+class DatasetMoved(CobaltError):
+    """Another process wrote to the dataset meanwhile. The new version is kept, but it is not the latest one."""
+
+
+__all__ = [
+    "CobaltError",
+    "DatasetMoved",
+    "EngineError",
+    "HubError",
+    "InputError",
+    "SandboxError",
+    "SandboxUnavailable",
+]

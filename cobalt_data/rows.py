@@ -1,0 +1,257 @@
+"""The rows of a dataset in typed form: `Problem`, `Trajectory` with its `Turn`s, and `Prompt`.
+
+`to_row` and `from_row` are the only places that know how a field is spelled in the tables of `cobalt_data.schemas`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cobalt_data.errors import InputError
+from cobalt_data.ids import canonical_json, row_id
+from sandbox import Judge, Test, Verdict
+
+Message = Mapping[str, str]  # exactly {"role", "content"}
+Chat = Sequence[Message]
+Row = Mapping[str, Any]
+
+UNSPLIT = "unsplit"  # the side of a problem that neither its source nor `cobalt data split` has placed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    problem_id: str
+    source: str
+    title: str
+    difficulty: str | None
+    statement: str
+    starter_code: str
+    tests: tuple[Test, ...]
+    judge: Judge
+    solutions: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    split: str = UNSPLIT
+
+    def __post_init__(self) -> None:
+        if not self.problem_id:
+            raise InputError("problem_id is empty")
+        if not self.tests:
+            raise InputError(f"problem {self.problem_id} has no tests: nothing could judge a program")
+
+    @property
+    def public_tests(self) -> tuple[Test, ...]:
+        return tuple(test for test in self.tests if test["public"])
+
+    @property
+    def hidden_tests(self) -> tuple[Test, ...]:
+        return tuple(test for test in self.tests if not test["public"])
+
+    def to_row(self) -> dict[str, Any]:
+        return {
+            "problem_id": self.problem_id,
+            "source": self.source,
+            "title": self.title,
+            "difficulty": self.difficulty,
+            "statement": self.statement,
+            "starter_code": self.starter_code,
+            "tests": canonical_json(self.tests),
+            "judge": self.judge.to_json(),
+            "solutions": canonical_json(self.solutions),
+            "metadata": canonical_json(self.metadata),
+            "split": self.split,
+        }
+
+    @classmethod
+    def from_row(cls, row: Row) -> Problem:
+        return cls(
+            problem_id=row["problem_id"],
+            source=row["source"],
+            title=row["title"],
+            difficulty=row["difficulty"],
+            statement=row["statement"],
+            starter_code=row["starter_code"],
+            tests=tuple(json.loads(row["tests"])),
+            judge=Judge.from_json(row["judge"]),
+            solutions=tuple(json.loads(row["solutions"])),
+            metadata=json.loads(row["metadata"]),
+            split=row["split"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PublicOutcome:
+    """What one public test said about one program; `stdout` and `stderr` are cut off, `returned` is tagged JSON text."""
+
+    verdict: Verdict
+    stdout: str
+    stderr: str
+    returned: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One program of a trajectory and what its execution said.
+
+    `program` is None where the completion held no code; a pass rate is None where there are no tests of its kind.
+    """
+
+    program: str | None
+    public: tuple[PublicOutcome, ...]
+    public_pass_rate: float | None
+    hidden_pass_rate: float | None
+    pass_rate: float
+    feedback: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def passes_public(self) -> bool:
+        return self.public_pass_rate == 1.0
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Turn:
+        public = tuple(
+            PublicOutcome(**{**outcome, "verdict": Verdict(outcome["verdict"])}) for outcome in fields["public"]
+        )
+        return cls(**{**fields, "public": public})
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One conversation of the reference model with the sandbox; `messages` ends with the feedback to the last program."""
+
+    problem_id: str
+    sample_index: int
+    model: str
+    model_revision: str
+    engine: str
+    sampling: Mapping[str, Any]  # temperature, top_p, max_tokens, template and its hash
+    seed: int
+    perturbation: Mapping[str, Any] | None
+    messages: Chat
+    turns: tuple[Turn, ...]
+    split: str
+
+    @property
+    def trajectory_id(self) -> str:
+        return row_id(
+            "trajectory",
+            self.problem_id,
+            self.model,
+            self.model_revision,
+            self.engine,
+            self.sampling,
+            self.seed,
+            self.sample_index,
+            self.perturbation,
+        )
+
+    @property
+    def pass_rates(self) -> tuple[float, ...]:
+        """Over all tests, per turn."""
+        return tuple(turn.pass_rate for turn in self.turns)
+
+    def to_row(self) -> dict[str, Any]:
+        return {
+            "trajectory_id": self.trajectory_id,
+            "problem_id": self.problem_id,
+            "sample_index": self.sample_index,
+            "model": self.model,
+            "model_revision": self.model_revision,
+            "engine": self.engine,
+            "sampling": canonical_json(self.sampling),
+            "seed": self.seed,
+            "perturbation": None if self.perturbation is None else canonical_json(self.perturbation),
+            "messages": [dict(message) for message in self.messages],
+            "turns": canonical_json([asdict(turn) for turn in self.turns]),
+            "num_turns": len(self.turns),
+            "best_pass_rate": max(self.pass_rates),
+            "final_pass_rate": self.pass_rates[-1],
+            "solved": max(self.pass_rates) == 1.0,
+            "split": self.split,
+        }
+
+    @classmethod
+    def from_row(cls, row: Row) -> Trajectory:
+        return cls(
+            problem_id=row["problem_id"],
+            sample_index=row["sample_index"],
+            model=row["model"],
+            model_revision=row["model_revision"],
+            engine=row["engine"],
+            sampling=json.loads(row["sampling"]),
+            seed=row["seed"],
+            perturbation=_optional_json(row["perturbation"]),
+            messages=tuple(row["messages"]),
+            turns=tuple(Turn.from_json(fields) for fields in json.loads(row["turns"])),
+            split=row["split"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A partial trajectory ready to be completed with one program: all that generation and reward need."""
+
+    trajectory_id: str | None
+    problem_id: str
+    turn: int
+    prompt: Chat
+    tests: tuple[Test, ...]
+    judge: Judge
+    prev_best_pass_rate: float
+    perturbation: Mapping[str, Any] | None
+    prompt_tokens: int
+    split: str
+
+    def __post_init__(self) -> None:
+        if not self.prompt or self.prompt[-1]["role"] != "user":
+            raise InputError(f"prompt of problem {self.problem_id}, turn {self.turn} does not end in a user message")
+
+    @property
+    def prompt_id(self) -> str:
+        chat = [dict(message) for message in self.prompt]
+        return row_id("prompt", self.problem_id, self.trajectory_id, self.turn, chat, self.perturbation)
+
+    def with_last_message(self, content: str, perturbation: Mapping[str, Any]) -> Prompt:
+        """The same prompt with another last feedback, marked as perturbed."""
+        return replace(
+            self, prompt=(*self.prompt[:-1], {"role": "user", "content": content}), perturbation=perturbation
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        return {
+            "prompt_id": self.prompt_id,
+            "trajectory_id": self.trajectory_id,
+            "problem_id": self.problem_id,
+            "turn": self.turn,
+            "prompt": [dict(message) for message in self.prompt],
+            "tests": canonical_json(self.tests),
+            "judge": self.judge.to_json(),
+            "prev_best_pass_rate": self.prev_best_pass_rate,
+            "perturbation": None if self.perturbation is None else canonical_json(self.perturbation),
+            "prompt_tokens": self.prompt_tokens,
+            "split": self.split,
+        }
+
+    @classmethod
+    def from_row(cls, row: Row) -> Prompt:
+        return cls(
+            trajectory_id=row["trajectory_id"],
+            problem_id=row["problem_id"],
+            turn=row["turn"],
+            prompt=tuple(row["prompt"]),
+            tests=tuple(json.loads(row["tests"])),
+            judge=Judge.from_json(row["judge"]),
+            prev_best_pass_rate=row["prev_best_pass_rate"],
+            perturbation=_optional_json(row["perturbation"]),
+            prompt_tokens=row["prompt_tokens"],
+            split=row["split"],
+        )
+
+
+def _optional_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

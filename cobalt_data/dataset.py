@@ -1,0 +1,120 @@
+"""Reading a dataset: references, versions and their tables.
+
+    DATASET/
+      latest -> versions/ID          the version that a bare PATH means
+      versions/ID/manifest.json      what it is and what made it
+      versions/ID/README.md          a dataset card: `datasets.load_dataset("DATASET/latest", "prompts")` works as it is
+      versions/ID/TABLE/SPLIT-*.parquet
+      runs/ID/                       unfinished work that can be resumed
+
+Versions are immutable; a shard that two of them share is one file with two names (a hard link). Writing is in
+`cobalt_data.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cobalt_data.errors import InputError
+from cobalt_data.manifest import Manifest
+from cobalt_data.schemas import TABLES
+
+MADE_BY = {"problems": "cobalt data import", "trajectories": "cobalt data collect", "prompts": "cobalt data cut"}
+SHORTEST_VERSION_PREFIX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One immutable state of a dataset. `latest_when_opened` lets `commit` notice that somebody else wrote meanwhile."""
+
+    dataset: Path
+    manifest: Manifest
+    latest_when_opened: str | None
+
+    @property
+    def id(self) -> str:
+        return self.manifest.id
+
+    @property
+    def path(self) -> Path:
+        return self.dataset / "versions" / self.id
+
+    @property
+    def reference(self) -> str:
+        return f"{self.dataset}@{self.id}"
+
+    def has(self, name: str) -> bool:
+        return self.manifest.rows(name) > 0
+
+    def table(self, name: str, split: str | None = None) -> pa.Table:
+        """All rows, or those of one split, ordered by (split, id). Raises InputError if there are none at all."""
+        shards = [shard for shard in self._shards(name) if split in (None, shard.split)]
+        parts = [pq.read_table(self.path / shard.path, schema=TABLES[name], partitioning=None) for shard in shards]
+        return pa.concat_tables(parts) if parts else TABLES[name].empty_table()
+
+    def rows(self, name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
+        """The rows of `table`, as dictionaries, a shard in memory at a time."""
+        for shard in self._shards(name):
+            if split in (None, shard.split):
+                for batch in pq.ParquetFile(self.path / shard.path).iter_batches(batch_size=1024):
+                    yield from batch.to_pylist()
+
+    def glob(self, name: str) -> str:
+        """The table's Parquet files, for DuckDB and Polars."""
+        self._shards(name)
+        return str(self.path / name / "*.parquet")
+
+    def _shards(self, name: str) -> Iterable[Any]:
+        if not self.has(name):
+            raise InputError(f"{self.reference} has no {name}: make them with `{MADE_BY[name]}` first")
+        return self.manifest.tables[name]
+
+
+def open_version(reference: str | Path) -> Version:
+    """Opens `PATH` (its latest version) or `PATH@VERSION` (an id or a unique prefix of one). Raises InputError."""
+    text = str(reference)
+    if text.startswith("hf://"):
+        raise InputError(f"{text}: references to the Hub are not supported yet; give the path of a local dataset")
+    path, _, wanted = text.rpartition("@") if "@" in text and not Path(text).exists() else (text, "", "")
+    dataset = Path(path)
+    if not dataset.exists():
+        raise InputError(f"{dataset}: there is no such dataset; make one with `cobalt data import SOURCE -o {dataset}`")
+    latest = latest_id(dataset)
+    if latest is None:
+        raise InputError(f"{dataset} is not a cobalt dataset (it has no `latest`); make one with `cobalt data import`")
+    chosen = _find(dataset, wanted) if wanted else latest
+    return Version(dataset, Manifest.load(dataset / "versions" / chosen), latest)
+
+
+def latest_id(dataset: Path) -> str | None:
+    """The id that `latest` points to; None where `dataset` holds no version."""
+    link = dataset / "latest"
+    return Path(link.readlink()).name if link.is_symlink() else None
+
+
+def version_ids(dataset: Path) -> list[str]:
+    versions = dataset / "versions"
+    return sorted(entry.name for entry in versions.iterdir() if entry.name[0] != ".") if versions.is_dir() else []
+
+
+def _find(dataset: Path, wanted: str) -> str:
+    matches = [known for known in version_ids(dataset) if known.startswith(wanted)]
+    if len(wanted) >= SHORTEST_VERSION_PREFIX and len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise InputError(f"{dataset}@{wanted}: {len(matches)} versions begin like this; give more digits")
+    raise InputError(f"{dataset}@{wanted}: no such version; `cobalt data log {dataset}` lists them")
+
+
+def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """A table with the schema of `name`. Raises InputError naming the field where a row does not fit it."""
+    try:
+        return pa.Table.from_pylist(list(rows), schema=TABLES[name])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"a row does not fit the {name} table: {error}") from None

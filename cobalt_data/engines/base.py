@@ -58,6 +58,11 @@ class Engine(Protocol):
     model_revision: str  # a content hash or a Hub commit; "unknown" on text engines
     parallel_calls: int  # how many calls of `complete` at once keep the engine busy
 
+    @property
+    def context(self) -> int | None:
+        """Tokens of a prompt and its completion together at most; None where a text engine cannot know."""
+        ...
+
     def complete(
         self, chats: Sequence[Chat], seeds: Sequence[Sequence[int]], sampling: Sampling
     ) -> list[list[Completion]]:

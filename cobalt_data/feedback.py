@@ -23,7 +23,7 @@ ELISION = " [...] "
 TRACEBACK = "Traceback (most recent call last):"
 
 _FRAME = re.compile(r'  File "([^"\n]*)", line \d+')
-_OWN_FILE = "<program>"
+_OWN_FILE = "main.py"  # the name under which the sandbox compiles a program
 
 
 def first_failure(tests: Sequence[Test], outcomes: Sequence[PublicOutcome]) -> tuple[Test, PublicOutcome] | None:

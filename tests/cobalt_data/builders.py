@@ -1,0 +1,92 @@
+"""Small problems, trajectories and datasets for the tests of the data layer."""
+
+from cobalt_data.commit import Change, commit
+from cobalt_data.dataset import table_from_rows
+from cobalt_data.rows import Problem, Prompt, PublicOutcome, Trajectory, Turn
+from cobalt_data.templates import Template
+from sandbox import Judge, Verdict
+
+TEMPLATE = Template.load("paper")
+CHOICE = {"tokenizer": "words"}
+
+
+def count_words(chat):
+    return sum(len(message["content"].split()) for message in chat)
+
+
+def stdin_test(text, output, public=True):
+    return {"kind": "stdin", "public": public, "input": text, "output": output}
+
+
+def call_test(args, expected, public=True):
+    return {"kind": "call", "public": public, "args": args, "kwargs": {}, "expected": expected}
+
+
+def make_problem(problem_id="p0", tests=None, judge=None, split="train", difficulty=None):
+    """By default: double the number. Four public tests, two hidden ones."""
+    if tests is None:
+        tests = [stdin_test(f"{n}\n", f"{2 * n}\n", public=n < 5) for n in range(1, 7)]
+    return Problem(
+        problem_id=problem_id,
+        source="tests",
+        title=problem_id,
+        difficulty=difficulty,
+        statement=f"Problem {problem_id}: read a number and print its double.",
+        starter_code="",
+        tests=tuple(tests),
+        judge=judge or Judge(time_limit_s=2.0),
+        solutions=(),
+        metadata={},
+        split=split,
+    )
+
+
+def make_turn(program="print(1)", pass_rate=0.0, public=0.0, feedback="Your code fails a public test."):
+    """A turn whose rates are given, not measured."""
+    verdict = Verdict.PASSED if public == 1.0 else Verdict.WRONG_ANSWER
+    outcomes = () if public is None else (PublicOutcome(verdict, "1\n", "", None),)
+    return Turn(program, outcomes, public, pass_rate, pass_rate, feedback, "stop", 10, 5)
+
+
+def make_trajectory(problem, turns, sample_index=0, model="m", seed=0):
+    messages = list(TEMPLATE.first_turn(problem))
+    for turn in turns:
+        answer = "no code" if turn.program is None else f"```python\n{turn.program}\n```"
+        messages.append({"role": "assistant", "content": answer})
+        if turn.feedback:
+            messages.append({"role": "user", "content": turn.feedback})
+    return Trajectory(
+        problem_id=problem.problem_id,
+        sample_index=sample_index,
+        model=model,
+        model_revision="r",
+        engine="tests",
+        sampling={"temperature": 0.6, "template": TEMPLATE.name, "template_hash": TEMPLATE.hash},
+        seed=seed,
+        perturbation=None,
+        messages=tuple(messages),
+        turns=tuple(turns),
+        split=problem.split,
+    )
+
+
+def rated(problem, rates, sample_index=0, public=None, programs=None):
+    """A trajectory with these pass rates; its programs differ from those of every other sample unless given."""
+    programs = programs or [f"print({sample_index}, {turn})" for turn in range(len(rates))]
+    public = rates if public is None else public
+    turns = [
+        make_turn(program, rate, shown, "" if shown is None else f"feedback {sample_index} {turn}")
+        for turn, (program, rate, shown) in enumerate(zip(programs, rates, public, strict=True))
+    ]
+    return make_trajectory(problem, turns, sample_index)
+
+
+def make_dataset(path, problems, trajectories=(), prompts=()):
+    """A committed version that holds these rows."""
+    rows = {"problems": problems, "trajectories": trajectories, "prompts": prompts}
+    tables = {name: table_from_rows(name, [row.to_row() for row in given]) for name, given in rows.items() if given}
+    return commit(Change("import", {}, None, tables, {}), dataset=path)
+
+
+def prompts_of(change):
+    return sorted(map(Prompt.from_row, change.tables["prompts"].to_pylist()), key=lambda prompt: prompt.prompt_id)

@@ -1,0 +1,93 @@
+"""Sides of problems: stable, by problem, declared ones respected."""
+
+import pytest
+from builders import make_dataset, make_problem, rated
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cobalt_data.commit import commit
+from cobalt_data.cut import CutConfig, cut
+from cobalt_data.errors import InputError
+from cobalt_data.rows import UNSPLIT
+from cobalt_data.split import SplitConfig, side_of, side_sizes, split
+
+IDS = [f"problem-{number}" for number in range(3000)]
+
+
+def sides(version):
+    return {row["problem_id"]: row["split"] for row in version.rows("problems")}
+
+
+def test_a_problem_keeps_its_side_when_others_come_and_go(tmp_path):
+    problems = [make_problem(problem_id, split=UNSPLIT) for problem_id in IDS[:60]]
+    few, many = make_dataset(tmp_path / "few", problems[:20]), make_dataset(tmp_path / "many", problems[::-1])
+    in_few = sides(commit(split(few, SplitConfig(seed=5)), [few]))
+    in_many = sides(commit(split(many, SplitConfig(seed=5)), [many]))
+    assert in_few.items() <= in_many.items()
+
+
+@given(st.sampled_from(IDS), st.integers(0, 9), st.floats(0, 0.9), st.floats(0, 0.1))
+def test_shares_that_trade_between_train_and_validation_leave_the_test_side_alone(problem_id, seed, validation, test):
+    some = SplitConfig(train=1 - validation - test, validation=validation, test=test, seed=seed)
+    none = SplitConfig(train=1 - test, validation=0, test=test, seed=seed)
+    assert (side_of(problem_id, some) == "test") == (side_of(problem_id, none) == "test")
+
+
+def test_shares_are_met_on_average_and_a_share_of_nothing_is_empty():
+    config = SplitConfig(train=0.7, validation=0.3, test=0)
+    placed = [side_of(problem_id, config) for problem_id in IDS]
+    assert placed.count("test") == 0
+    assert abs(placed.count("train") / len(IDS) - 0.7) < 0.03
+
+
+def test_every_difficulty_sees_the_shares(tmp_path):
+    problems = [
+        make_problem(one, split=UNSPLIT, difficulty=["easy", "hard"][number % 2]) for number, one in enumerate(IDS)
+    ]
+    version = make_dataset(tmp_path / "d", problems)
+    table = split(version, SplitConfig()).tables["problems"].to_pylist()
+    for difficulty in ("easy", "hard"):
+        held_out = [row["split"] != "train" for row in table if row["difficulty"] == difficulty]
+        assert abs(sum(held_out) / len(held_out) - 0.2) < 0.04
+
+
+def test_declared_sides_stay_unless_told_to_reassign(tmp_path):
+    problems = [make_problem(problem_id, split="test_families") for problem_id in IDS[:50]]
+    version = make_dataset(tmp_path / "d", problems)
+    assert split(version, SplitConfig()).tables["problems"].equals(version.table("problems"))
+    reassigned = side_sizes(split(version, SplitConfig(reassign=True)).tables["problems"])
+    assert reassigned["train"] > 0 and "test_families" not in reassigned
+
+
+def test_another_seed_gives_another_split():
+    one, other = SplitConfig(train=0.5, validation=0.25, test=0.25), SplitConfig(0.5, 0.25, 0.25, seed=1)
+    assert [side_of(each, one) for each in IDS[:100]] != [side_of(each, other) for each in IDS[:100]]
+
+
+def test_trajectories_and_prompts_follow_their_problem(tmp_path):
+    problems = [make_problem(problem_id, split=UNSPLIT) for problem_id in IDS[:40]]
+    version = make_dataset(tmp_path / "d", problems, [rated(problem, [0.0, 1.0]) for problem in problems])
+    version = commit(cut(version, CutConfig("words"), len), [version])
+    version = commit(split(version, SplitConfig()), [version])
+    side = sides(version)
+    for table in ("trajectories", "prompts"):
+        assert version.manifest.rows(table) >= 40
+        assert all(row["split"] == side[row["problem_id"]] for row in version.rows(table))
+    assert set(side.values()) == {"train", "validation", "test"}
+
+
+def test_the_same_split_of_shuffled_rows_is_the_same_version(tmp_path):
+    problems = [make_problem(problem_id, split=UNSPLIT) for problem_id in IDS[:30]]
+    ids = set()
+    for name, rows in (("a", problems), ("b", problems[::-1])):
+        version = make_dataset(tmp_path / name, rows)
+        ids.add(commit(split(version, SplitConfig()), [version]).id)
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "field"), [((0.8, 0.1, 0.2), "add up"), ((1.1, -0.1, 0), "train"), ((float("nan"), 0, 1), "train")]
+)
+def test_impossible_shares_are_refused(shares, field):
+    with pytest.raises(InputError, match=field):
+        SplitConfig(*shares)

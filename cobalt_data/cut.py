@@ -1,0 +1,230 @@
+"""Partial-trajectory prompts: which trajectories are worth cutting, and where.
+
+The rules are those of the Cobalt paper and its reference code, each a setting. A context is a prefix of a trajectory that
+ends with the feedback to its last program; turn t means t programs. For every problem:
+
+1. Unless all of its turn-0 programs pass everything (`skip_solved`), its turn-0 prompt is emitted, once (`keep_turn0`).
+2. Trajectories are chosen by their pass rates over all tests. `paper`: the rate varies and reaches 1; `improving`: it varies.
+   Of these, the `m` whose ranges (max - min) vary most. `all`: every trajectory, whatever its rates. On the validation side
+   (`validation_rule`) it is one trajectory per problem, whatever `select` says: the one with the smallest positive range.
+3. A chosen trajectory is cut at turns 1, 2, ... `turns`. Cutting stops before the first context whose last two programs both
+   passed all public tests (`stop_when_passing`), or that has more than `max_prompt_tokens`; before turn 1 already where
+   programs 0 and 2 both pass everything (`look_ahead`). A problem without public tests has no feedback, hence no contexts.
+
+Every context that the trajectories hold is counted: emitted, or dropped for one reason. Whatever prompts the version had
+are replaced. Equal texts are not looked for here: that is `dedup`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from cobalt_data.commit import Change
+from cobalt_data.dataset import Version, table_from_rows
+from cobalt_data.downsample import max_variance_subset
+from cobalt_data.errors import InputError
+from cobalt_data.manifest import Counts
+from cobalt_data.rows import Chat, Problem, Prompt
+from cobalt_data.split import VALIDATION
+
+Select = Literal["paper", "improving", "all"]
+
+SOLVED = "its problem is solved at once"
+NO_TURN0 = "turn 0 is not wanted"
+FLAT = "its pass rate does not vary"
+NEVER_SOLVED = "its trajectory never passes everything"
+DOWN_SAMPLED = "down-sampled"
+NOT_SMALLEST = "another validation trajectory has a smaller range"
+NO_FEEDBACK = "its problem has no public tests"
+TOO_LATE = "beyond the last turn"
+LOOKED_AHEAD = "programs 0 and 2 pass everything"
+KEEPS_PASSING = "two successive programs pass all public tests"
+TOO_LONG = "too many tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class CutConfig:
+    """`tokenizer` names what `max_prompt_tokens` are counted with; the rest is described above."""
+
+    tokenizer: str
+    select: Select = "paper"
+    m: int = 4
+    turns: int = 3
+    max_prompt_tokens: int = 10_000
+    keep_turn0: bool = True
+    skip_solved: bool = True
+    stop_when_passing: bool = True
+    look_ahead: bool = True
+    validation_rule: bool = True
+
+    def __post_init__(self) -> None:
+        if self.select not in get_args(Select):
+            raise InputError(f"cut.select is {self.select!r}: use {', '.join(get_args(Select))}")
+        for name, least in (("m", 1), ("turns", 0), ("max_prompt_tokens", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"cut.{name} is {getattr(self, name)}: give at least {least}")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What the choice of a trajectory rests on. `passes_public` is None for problems without public tests."""
+
+    trajectory_id: str
+    is_perturbed: bool
+    pass_rates: tuple[float, ...]
+    passes_public: tuple[bool | None, ...]
+
+    @property
+    def range(self) -> float:
+        return max(self.pass_rates) - min(self.pass_rates)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Candidate:
+        turns = json.loads(row["turns"])
+        public = [turn["public_pass_rate"] for turn in turns]
+        return cls(
+            trajectory_id=row["trajectory_id"],
+            is_perturbed=row["perturbation"] is not None,
+            pass_rates=tuple(turn["pass_rate"] for turn in turns),
+            passes_public=tuple(None if rate is None else rate == 1.0 for rate in public),
+        )
+
+
+@dataclass(slots=True)
+class Plan:
+    """At which turns to cut each trajectory, and how many contexts are left out for which reason."""
+
+    turns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def cut(version: Version, config: CutConfig, count_tokens: Callable[[Chat], int]) -> Change:
+    """Replaces the prompts of `version`. Raises InputError if it has no trajectories."""
+    by_problem: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
+    contexts = 0
+    for row in version.rows("trajectories", columns=["trajectory_id", "problem_id", "split", "perturbation", "turns"]):
+        candidate = Candidate.from_row(row)
+        by_problem[row["split"], row["problem_id"]].append(candidate)
+        contexts += len(candidate.pass_rates)
+    plan = Plan()
+    for (side, _), candidates in by_problem.items():
+        plan_problem(plan, candidates, config, is_validation=side == VALIDATION)
+    rows = [prompt.to_row() for prompt in _cut_trajectories(version, plan, config, count_tokens)]
+    return Change(
+        operation="cut",
+        arguments=asdict(config),
+        seed=None,
+        tables={"prompts": table_from_rows("prompts", rows)},
+        counts={"prompts": Counts(len(by_problem) + contexts, len(rows), dict(+plan.dropped))},
+    )
+
+
+def plan_problem(plan: Plan, candidates: Sequence[Candidate], config: CutConfig, is_validation: bool = False) -> None:
+    """Adds to `plan` the turns at which the trajectories of one problem are to be cut, whatever their order."""
+    candidates = sorted(candidates, key=lambda candidate: (candidate.is_perturbed, candidate.trajectory_id))
+    if config.skip_solved and all(candidate.pass_rates[0] == 1.0 for candidate in candidates):
+        plan.dropped[SOLVED] += 1 + sum(len(candidate.pass_rates) for candidate in candidates)
+        return
+    if config.keep_turn0:
+        plan.turns[candidates[0].trajectory_id].append(0)
+    else:
+        plan.dropped[NO_TURN0] += 1
+    choose = _choose_for_validation if is_validation and config.validation_rule else _choose
+    chosen = set(choose(candidates, config, plan.dropped))
+    for candidate in candidates:
+        if candidate.trajectory_id in chosen:
+            plan.turns[candidate.trajectory_id] += _turns_to_cut(candidate, config, plan.dropped)
+
+
+def _choose(candidates: Sequence[Candidate], config: CutConfig, dropped: Counter[str]) -> list[str]:
+    if config.select == "all":
+        return [candidate.trajectory_id for candidate in candidates]
+    qualified = []
+    for candidate in candidates:
+        if candidate.range == 0:
+            dropped[FLAT] += len(candidate.pass_rates)
+        elif config.select == "paper" and max(candidate.pass_rates) < 1:
+            dropped[NEVER_SOLVED] += len(candidate.pass_rates)
+        else:
+            qualified.append(candidate)
+    best = [qualified[position] for position in max_variance_subset([each.range for each in qualified], config.m)]
+    dropped[DOWN_SAMPLED] += _contexts(qualified) - _contexts(best)
+    return [candidate.trajectory_id for candidate in best]
+
+
+def _choose_for_validation(candidates: Sequence[Candidate], config: CutConfig, dropped: Counter[str]) -> list[str]:
+    varying = [candidate for candidate in candidates if candidate.range > 0]
+    dropped[FLAT] += _contexts(candidates) - _contexts(varying)
+    smallest = sorted(varying, key=lambda candidate: candidate.range)[:1]
+    dropped[NOT_SMALLEST] += _contexts(varying) - _contexts(smallest)
+    return [candidate.trajectory_id for candidate in smallest]
+
+
+def _contexts(candidates: Sequence[Candidate]) -> int:
+    return sum(len(candidate.pass_rates) for candidate in candidates)
+
+
+def _turns_to_cut(candidate: Candidate, config: CutConfig, dropped: Counter[str]) -> list[int]:
+    contexts = len(candidate.pass_rates)
+    for turn in range(1, contexts + 1):
+        if stop := _stop_before(turn, candidate, config):
+            dropped[stop] += contexts - turn + 1
+            return list(range(1, turn))
+    return list(range(1, contexts + 1))
+
+
+def _stop_before(turn: int, candidate: Candidate, config: CutConfig) -> str | None:
+    """Why the context with `turn` programs, and with it every longer one, is left out; None if it is not."""
+    passes_all = [rate == 1.0 for rate in candidate.pass_rates]
+    passes_public = candidate.passes_public
+    if passes_public[turn - 1] is None:
+        return NO_FEEDBACK
+    if turn > config.turns:
+        return TOO_LATE
+    if config.look_ahead and turn == 1 and len(passes_all) > 2 and passes_all[0] and passes_all[2]:
+        return LOOKED_AHEAD
+    if config.stop_when_passing and turn > 1 and passes_public[turn - 2] and passes_public[turn - 1]:
+        return KEEPS_PASSING
+    return None
+
+
+def _cut_trajectories(
+    version: Version, plan: Plan, config: CutConfig, count_tokens: Callable[[Chat], int]
+) -> Iterator[Prompt]:
+    problems = {row["problem_id"]: Problem.from_row(row) for row in version.rows("problems")}
+    for row in version.rows("trajectories"):
+        turns = plan.turns.get(row["trajectory_id"], [])
+        for position, turn in enumerate(turns):
+            prompt = _cut_at(turn, row, problems[row["problem_id"]], count_tokens)
+            if prompt.prompt_tokens > config.max_prompt_tokens:
+                plan.dropped[TOO_LONG] += len(turns) - position
+                break
+            yield prompt
+
+
+def _cut_at(turn: int, row: Mapping[str, Any], problem: Problem, count_tokens: Callable[[Chat], int]) -> Prompt:
+    chat = context(row["messages"], turn)
+    rates = [fields["pass_rate"] for fields in json.loads(row["turns"])]
+    perturbation = None if row["perturbation"] is None else json.loads(row["perturbation"])
+    return Prompt(
+        trajectory_id=row["trajectory_id"] if turn else None,
+        problem_id=problem.problem_id,
+        turn=turn,
+        prompt=chat,
+        tests=problem.tests,
+        judge=problem.judge,
+        prev_best_pass_rate=max(rates[:turn], default=0.0),
+        perturbation=perturbation if turn else None,
+        prompt_tokens=count_tokens(chat),
+        split=row["split"],
+    )
+
+
+def context(messages: Chat, turn: int) -> Chat:
+    """The messages up to the feedback to the last of `turn` programs; at turn 0, up to the first program."""
+    first_program = next(index for index, message in enumerate(messages) if message["role"] == "assistant")
+    return tuple(messages[: first_program + 2 * turn])

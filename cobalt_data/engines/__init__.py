@@ -26,8 +26,10 @@ def open_engine(name: str, model: str, *, base_url: str | None = None) -> Engine
         engine: Engine = TransformersEngine.load(model)
         return engine
     if name == "openai":
-        from cobalt_data.engines.openai import OpenAIEngine
-
+        try:
+            from cobalt_data.engines.openai import OpenAIEngine
+        except ImportError as error:
+            raise EngineError(f"engine openai needs {error.name}: pip install 'cobalt-rl[openai]'") from None
         if not base_url:
             raise InputError("engine openai needs a base URL, such as http://localhost:8000/v1")
         return OpenAIEngine(base_url, model)

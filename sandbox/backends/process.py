@@ -1,0 +1,36 @@
+"""The backend `process`: the agent as an ordinary process. Limits only, no isolation: for trusted programs.
+
+A program here can read and write what this user can, reach the network and disturb other processes. It exists for machines
+without namespaces and for tests of this package, and is used only when asked for by name.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from sandbox.backends.local import LocalLink
+from sandbox.inside import bootstrap
+from sandbox.interpreter import running
+
+
+class Process:
+    name = "process"
+
+    def launch(self) -> LocalLink:
+        scratch = Path(tempfile.mkdtemp(prefix="cobalt-"))
+        home = scratch / "home"  # so that a program may remove its working directory
+        home.mkdir()
+        config = {"mounts": [], "scratch": [str(home)], "seccomp": ""}
+        command = [str(running().executable), *bootstrap.FLAGS, "-c", bootstrap.COMMAND]
+        return LocalLink(
+            command,
+            config,
+            bootstrap.ENVIRONMENT | {"HOME": str(home), "TMPDIR": str(home)},
+            on_close=partial(shutil.rmtree, scratch, ignore_errors=True),
+        )
+
+    def close(self) -> None:
+        return

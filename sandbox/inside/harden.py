@@ -1,0 +1,95 @@
+"""Steps that the agent takes before it accepts anything: it gives up all that a program should not have either.
+
+Everything here is inherited by the programs and cannot be undone by them. Which steps apply is the backend's choice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
+    4,
+    22,
+    24,
+    36,
+    38,
+    47,
+)
+_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
+_STACK_BYTES = 120 << 20  # what the kernel keeps free below the stack of a process that was started as usual
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def mount_tmpfs(directory: str, options: str) -> None:
+    """A fresh tmpfs with the mount options `options`, such as `size=64m,nr_inodes=4096,mode=0700`."""
+    flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    _check(_libc.mount(b"tmpfs", directory.encode(), b"tmpfs", flags, options.encode()), f"mount {directory}")
+
+
+def adopt_orphans() -> None:
+    """What loses its parent becomes a child of this process (as it does for process 1 of a pid namespace)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def close_to_others() -> None:
+    """No process of the same user may trace this one or read its memory, environment or descriptors."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def drop_privileges() -> None:
+    """No capability is left, and no program file can give one."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
+    for capability in range(64):
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # refused where it is not held
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")
+
+
+def filter_system_calls(program: bytes) -> None:
+    """Installs a seccomp filter (see `sandbox.seccomp`) for this process and all that it starts."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_SET_SECCOMP, 2, ctypes.byref(_Filter(len(program) // 8, program)))
+
+
+def limit_resources() -> None:
+    """The kernel limits that are the same for every test."""
+    fixed = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_MEMLOCK: 64 << 10,
+        resource.RLIMIT_SIGPENDING: 256,
+    }
+    for kind, limit in fixed.items():
+        lower_limit(kind, limit)
+    lower_limit(resource.RLIMIT_STACK, _STACK_BYTES)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def lower_limit(kind: int, limit: int) -> None:
+    """Sets a limit that cannot be raised again; where the machine's own is lower, that one stays."""
+    hard = resource.getrlimit(kind)[1]
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
+
+
+def _prctl(option: int, *arguments: object) -> None:
+    padded = [ctypes.c_ulong(a) if isinstance(a, int) else a for a in (*arguments, *[0] * (4 - len(arguments)))]
+    _check(_libc.prctl(option, *padded), f"prctl {option}")
+
+
+def _check(result: int, step: str) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{step}: {os.strerror(code)}")

@@ -70,13 +70,13 @@ class OpenAIEngine:
     def _greet(self) -> int | None:
         """The context of the model, where the endpoint tells it, as vLLM does."""
         try:
-            answer = self._client.with_options(max_retries=1, timeout=30).models.list()
-            cards = getattr(answer, "data", None) or []
-            return next((getattr(card, "max_model_len", None) for card in cards if card.id == self.model), None)
+            answer = self._client.with_options(max_retries=1, timeout=30).get("/models", cast_to=object)
         except openai.NotFoundError:
             return None  # not every endpoint lists its models; a wrong path shows at the first completion
         except (openai.OpenAIError, ValueError) as error:
             raise self._failure(error) from None
+        cards = answer.get("data") if isinstance(answer, dict) else None
+        return next((card.get("max_model_len") for card in cards or [] if card.get("id") == self.model), None)
 
     def _complete_one(self, chat: Chat, seed: int, sampling: Sampling) -> Completion:
         messages: Any = [dict(message) for message in chat]

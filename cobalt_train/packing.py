@@ -38,9 +38,19 @@ class PackedGroup:
     scored_by: Tensor  # (n, T)
     mask: Tensor  # (n, T) bool
 
+    def to(self, device: torch.device) -> PackedGroup:
+        return PackedGroup(
+            self.token_ids.to(device),
+            self.positions.to(device),
+            self.segments,
+            self.targets.to(device),
+            self.scored_by.to(device),
+            self.mask.to(device),
+        )
+
 
 def pack_group(prompt: Sequence[int], completions: Sequence[Sequence[int]]) -> PackedGroup:
-    """The last token of a completion predicts nothing, but stays: its hidden state is simply not asked for."""
+    """Packs completions of at least one token. The last token of each predicts nothing: its state is not asked for."""
     length = len(prompt)
     total = length + sum(map(len, completions))
     token_ids, positions = list(prompt), list(range(length))
@@ -57,3 +67,18 @@ def pack_group(prompt: Sequence[int], completions: Sequence[Sequence[int]]) -> P
         scored_by[row, : len(completion)] = torch.tensor([length - 1, *range(start, end - 1)])
         mask[row, : len(completion)] = True
     return PackedGroup(torch.tensor([token_ids]), torch.tensor([positions]), tuple(segments), targets, scored_by, mask)
+
+
+def split_rows(prompt_tokens: int, row_tokens: Sequence[int], limit: int, shared_prefix: bool) -> list[range]:
+    """Cuts the rows of a group into consecutive micro-batches of at most `limit` tokens, a row that is longer alone.
+
+    Over a shared prefix a micro-batch costs its prompt once, on the plain path once per row.
+    """
+    batches, start, tokens = [], 0, 0
+    for row, length in enumerate(row_tokens):
+        cost = length if shared_prefix and row > start else prompt_tokens + length
+        if row > start and tokens + cost > limit:
+            batches.append(range(start, row))
+            start, tokens, cost = row, 0, prompt_tokens + length
+        tokens += cost
+    return [*batches, range(start, len(row_tokens))]

@@ -1,0 +1,116 @@
+"""Log-probabilities of the completions of one prompt under a model, with gradients, the prompt computed once.
+
+`shared_prefix=True` runs the packed row through `cobalt_train.tree_attention`; `False` is the plain path, one row per
+completion with the prompt in each, by the model's own attention. Both give the same numbers, and `check_scores` makes sure.
+
+Dropout is off: sampled and trained probabilities would differ. Models that carry a state from token to token (linear
+attention) would mix the completions of a row silently, so they are refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cobalt_data.errors import InputError
+from cobalt_train import tree_attention
+from cobalt_train.logprobs import chosen_logprobs
+from cobalt_train.packing import PackedGroup, pack_group
+
+CHECKED_COMPLETIONS, CHECKED_TOKENS = 2, 32
+TOLERANCE = 2e-3  # in log-probability: float32 over a few hundred layers stays far below, a wrong mask far above
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Of n completions of at most T tokens, all (n, T); 0 where `mask` is False."""
+
+    logprobs: Tensor
+    entropies: Tensor
+    mask: Tensor
+
+
+def prepare(model: Any, name: str, longest: int, shared_prefix: bool) -> None:
+    """Readies a model for `score`. Raises InputError, naming the model, if its layers cannot share a prompt.
+
+    `longest` is the most tokens that a prompt and a completion have together: within a sliding window, layers that slide
+    are ordinary ones.
+    """
+    if not shared_prefix:
+        return
+    config = model.config
+    kinds = set(getattr(config, "layer_types", None) or []) - {"full_attention"}
+    window = getattr(config, "sliding_window", None)
+    if kinds == {"sliding_attention"} and window is not None and longest <= window:
+        kinds = set()
+    if kinds:
+        raise InputError(
+            f"model {name} has layers of type {', '.join(sorted(kinds))}, over which completions cannot share their prompt: "
+            "set shared_prefix = false"
+        )
+    try:
+        model.set_attn_implementation(tree_attention.NAME)
+    except ValueError as error:
+        raise InputError(
+            f"model {name} does not let its attention be replaced ({error}): set shared_prefix = false"
+        ) from None
+
+
+def score(
+    model: Any,
+    prompt: Sequence[int],
+    completions: Sequence[Sequence[int]],
+    temperature: float = 1.0,
+    shared_prefix: bool = True,
+) -> Scores:
+    """Scores completions of at least one token each, under the model's distribution at `temperature`."""
+    group = pack_group(prompt, completions).to(model.device)
+    hidden = _shared_hidden(model, group) if shared_prefix else _plain_hidden(model, prompt, group)
+    head = model.get_output_embeddings().weight
+    logprobs, entropies = chosen_logprobs(hidden, head, group.targets[group.mask], temperature)
+    empty = torch.zeros(group.mask.shape, dtype=logprobs.dtype, device=logprobs.device)
+    return Scores(empty.masked_scatter(group.mask, logprobs), empty.masked_scatter(group.mask, entropies), group.mask)
+
+
+def check_scores(
+    model: Any,
+    name: str,
+    prompt: Sequence[int],
+    completions: Sequence[Sequence[int]],
+    temperature: float,
+    shared_prefix: bool,
+) -> None:
+    """Compares `score` with the model's own logits on the beginning of a group. Raises InputError where they differ."""
+    heads = [completion[:CHECKED_TOKENS] for completion in completions[:CHECKED_COMPLETIONS]]
+    with torch.no_grad():
+        scored = score(model, prompt, heads, temperature, shared_prefix)
+        for row, completion in enumerate(heads):
+            token_ids = torch.tensor([[*prompt, *completion]], device=model.device)
+            logits = model(token_ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float() / temperature
+            expected = logits.log_softmax(-1).gather(-1, token_ids[0, len(prompt) :, None]).squeeze(-1)
+            difference = (scored.logprobs[row, : len(completion)] - expected).abs().max().item()
+            if not difference <= TOLERANCE:
+                raise InputError(
+                    f"model {name}: log-probabilities computed for training differ from those of its own logits by "
+                    f"{difference:.3g}; "
+                    + ("set shared_prefix = false" if shared_prefix else "this architecture cannot be trained here")
+                )
+
+
+def _shared_hidden(model: Any, group: PackedGroup) -> Tensor:
+    """The hidden states (N, H) that predict the N tokens of the completions."""
+    output = model.base_model(
+        input_ids=group.token_ids, position_ids=group.positions, segments=group.segments, use_cache=False
+    )
+    return output.last_hidden_state[0, group.scored_by[group.mask]]
+
+
+def _plain_hidden(model: Any, prompt: Sequence[int], group: PackedGroup) -> Tensor:
+    """As above, from rows padded at their right end, where causal attention never looks."""
+    prompts = torch.tensor([prompt], device=model.device).expand(len(group.targets), -1)
+    output = model.base_model(input_ids=torch.cat([prompts, group.targets], dim=1), use_cache=False)
+    return output.last_hidden_state[:, len(prompt) - 1 : -1][group.mask]

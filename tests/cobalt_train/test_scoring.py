@@ -1,0 +1,99 @@
+import pytest
+import torch
+from transformers import MistralConfig, MistralForCausalLM, Qwen3NextConfig
+
+from cobalt_data.errors import EngineError, InputError
+from cobalt_data.models import load_model, resolve_model
+from cobalt_train.packing import split_rows
+from cobalt_train.scoring import check_scores, prepare, score
+
+PROMPT = [5, 3, 90, 14, 15, 92, 6]
+COMPLETIONS = [[5, 35, 89, 7], [9], [3, 2, 38, 46, 26, 43], [5, 35, 1]]
+
+
+def gradients(model, shared_prefix, prompt=PROMPT, completions=COMPLETIONS):
+    """Log-probabilities, and the gradients of their sum under weights that differ from token to token."""
+    model.zero_grad()
+    scores = score(model, prompt, completions, 0.8, shared_prefix)
+    upstream = torch.linspace(-1, 1, scores.mask.numel()).reshape(scores.mask.shape)
+    (scores.logprobs * upstream).sum().backward()
+    return scores.logprobs.detach(), [parameter.grad.clone() for parameter in model.parameters()]
+
+
+def assert_equal_paths(model, **group):
+    plain, plain_gradients = gradients(model, False, **group)
+    prepare(model, "it", 64, True)
+    shared, shared_gradients = gradients(model, True, **group)
+    torch.testing.assert_close(shared, plain, rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(shared_gradients, plain_gradients, strict=True):
+        assert (ours - theirs).norm() <= 1e-5 * theirs.norm()
+
+
+def test_sharing_the_prompt_changes_neither_logprobs_nor_gradients(tiny_llama):
+    assert_equal_paths(tiny_llama)
+
+
+def test_sharing_the_prompt_changes_nothing_on_the_embedded_model_either():
+    try:
+        model = load_model(resolve_model("smollm2-135m"), "float32")
+    except EngineError as error:
+        pytest.skip(str(error))
+    prompt = torch.arange(100, 140).tolist()
+    assert_equal_paths(model, prompt=prompt, completions=[[11, 12, 13, 14], [500, 501], [11, 900, 901, 902, 903]])
+
+
+def test_scores_are_those_of_the_models_own_logits(tiny_llama):
+    scores = score(tiny_llama, PROMPT, COMPLETIONS, 0.8, shared_prefix=False)
+    for row, completion in enumerate(COMPLETIONS):
+        logits = tiny_llama(torch.tensor([PROMPT + completion])).logits[0, len(PROMPT) - 1 : -1] / 0.8
+        table = logits.log_softmax(-1)
+        expected = table[range(len(completion)), completion]
+        torch.testing.assert_close(scores.logprobs[row, : len(completion)], expected)
+        torch.testing.assert_close(scores.entropies[row, : len(completion)], -(table.exp() * table).sum(-1))
+        assert scores.mask[row].sum() == len(completion)
+
+
+def test_the_order_of_completions_only_reorders_their_scores(tiny_llama):
+    prepare(tiny_llama, "it", 64, True)
+    forward = score(tiny_llama, PROMPT, COMPLETIONS)
+    backward = score(tiny_llama, PROMPT, COMPLETIONS[::-1])
+    torch.testing.assert_close(forward.logprobs, backward.logprobs.flip(0))
+
+
+def test_a_model_with_linear_attention_is_refused_by_name(tiny_llama):
+    tiny_llama.config = Qwen3NextConfig(num_hidden_layers=4)
+    with pytest.raises(InputError, match=r"model toy has layers of type linear_attention.*shared_prefix = false"):
+        prepare(tiny_llama, "toy", 64, True)
+
+
+def test_a_sliding_window_is_refused_only_where_it_slides(tiny_shape):
+    def model():
+        return MistralForCausalLM(
+            MistralConfig(**tiny_shape, sliding_window=64, layer_types=["sliding_attention"] * 2)
+        ).eval()
+
+    prepare(model(), "mistral", 64, True)
+    with pytest.raises(InputError, match="sliding_attention"):
+        prepare(model(), "mistral", 65, True)
+
+
+def test_the_check_passes_on_a_sound_model_and_stops_a_model_that_treats_its_logits(tiny_llama):
+    prepare(tiny_llama, "toy", 64, True)
+    check_scores(tiny_llama, "toy", PROMPT, COMPLETIONS, 1.0, True)
+    tiny_llama.lm_head.register_forward_hook(lambda _, __, logits: logits * 0.5)
+    with pytest.raises(InputError, match="model toy: log-probabilities"):
+        check_scores(tiny_llama, "toy", PROMPT, COMPLETIONS, 1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "shared", "batches"),
+    [
+        (1000, True, [range(4)]),
+        (20, True, [range(2), range(2, 4)]),
+        (20, False, [range(1), range(1, 2), range(2, 3), range(3, 4)]),
+        (30, False, [range(2), range(2, 4)]),
+        (1, True, [range(1), range(1, 2), range(2, 3), range(3, 4)]),
+    ],
+)
+def test_micro_batches_cover_all_rows_within_the_limit(limit, shared, batches):
+    assert split_rows(10, [5, 5, 4, 6], limit, shared) == batches

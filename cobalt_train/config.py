@@ -1,0 +1,193 @@
+"""Every setting of a training run, checked once, loadable from TOML.
+
+A file holds the fields of `TrainConfig` at its top level and may name a `preset` to start from:
+
+    preset = "cpu-small"
+    learning_rate = 3e-6
+
+`paper` is the recipe of Cobalt (arXiv 2602.03806); `cpu-small` moves a model of a hundred million parameters on two cores.
+There is no nesting: one flag of the command line per field.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from cobalt_data.engines.base import Sampling
+from cobalt_data.errors import InputError
+from cobalt_train.advantages import ADVANTAGES
+from cobalt_train.objectives import KL_TERMS, OBJECTIVES, Clip
+from cobalt_train.reward import REWARDS
+
+ALGORITHMS = ("cobalt",)
+DTYPES = ("float32", "bfloat16")
+
+# What a resumed run may change: how long it goes on, what it keeps, and how it cuts the same work into pieces.
+FREE_ON_RESUME = frozenset({"steps", "epochs", "save_every", "keep_last", "eval_every", "micro_batch_tokens"})
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    algo: str = "cobalt"
+    seed: int = 0
+
+    # how long: `steps` if given, else `epochs` passes over the prompts
+    steps: int | None = None
+    epochs: int = 2
+    save_every: int = 10  # steps; the last step is saved in any case
+    keep_last: int = 2  # checkpoints
+    eval_every: int = 0  # steps; 0 for never
+
+    # one step: `prompts_per_step` groups of `group_size` completions, used for `optimizer_steps` updates
+    prompts_per_step: int = 128
+    group_size: int = 16
+    optimizer_steps: int = 2
+    max_prompt_tokens: int = 10_240  # longer prompts are left out and counted
+    max_tokens: int = 6_144  # of one completion
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    # from completions to a loss
+    reward: str = "paper"
+    advantage: str = "group_std"
+    objective: str = "dapo"
+    clip_low: float = 0.2
+    clip_high: float = 0.4
+    clip_dual: float | None = 3.0
+    kl: str = "k2"
+    kl_coefficient: float = 1e-4  # 0 leaves the reference model out of memory
+    old_logprobs: str = "trainer"  # or "engine": the ratio is against what the engine reports, a forward pass is saved
+    importance_cap: float | None = None  # bounds the weights that make up for a difference of engine and trainer
+
+    # the optimizer: AdamW, linear warm-up, then constant
+    learning_rate: float = 1e-6
+    warmup_steps: int = 0  # updates
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+
+    # how it is computed; none of this changes what is computed, beyond rounding
+    shared_prefix: bool = True
+    micro_batch_tokens: int = 16_384
+    compute_dtype: str = "bfloat16"  # over float32 masters
+    engine_dtype: str = "bfloat16"
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("algo", ALGORITHMS),
+            ("reward", REWARDS),
+            ("advantage", ADVANTAGES),
+            ("objective", OBJECTIVES),
+            ("kl", KL_TERMS),
+            ("old_logprobs", ("trainer", "engine")),
+            ("compute_dtype", DTYPES),
+            ("engine_dtype", DTYPES),
+        ):
+            if getattr(self, name) not in choices:
+                raise InputError(f"{name} is {getattr(self, name)!r}: use one of {', '.join(choices)}")
+        for name, least in (
+            ("epochs", 1),
+            ("save_every", 1),
+            ("keep_last", 1),
+            ("eval_every", 0),
+            ("prompts_per_step", 1),
+            ("group_size", 2),
+            ("optimizer_steps", 1),
+            ("max_prompt_tokens", 1),
+            ("micro_batch_tokens", 1),
+            ("warmup_steps", 0),
+            ("kl_coefficient", 0),
+            ("weight_decay", 0),
+        ):
+            if not getattr(self, name) >= least:
+                raise InputError(f"{name} is {getattr(self, name)}: give at least {least}")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"steps is {self.steps}: give at least 1, or leave it out for {self.epochs} epochs")
+        if not 0 < self.learning_rate < 1:
+            raise InputError(f"learning_rate is {self.learning_rate}: give a number in (0, 1), such as 1e-6")
+        if not self.max_grad_norm > 0:
+            raise InputError(f"max_grad_norm is {self.max_grad_norm}: give a number above 0")
+        if self.importance_cap is not None and not self.importance_cap >= 1:
+            raise InputError(f"importance_cap is {self.importance_cap}: give at least 1, or leave it out")
+        if self.importance_cap is not None and self.old_logprobs == "engine":
+            raise InputError(
+                'importance_cap needs old_logprobs = "trainer": against the engine the ratio has the weight in it'
+            )
+        if self.optimizer_steps > self.prompts_per_step:
+            raise InputError(
+                f"optimizer_steps is {self.optimizer_steps}, prompts_per_step only {self.prompts_per_step}: "
+                "every update needs a prompt"
+            )
+        if self.temperature == 0:
+            raise InputError("temperature is 0: greedy completions of a prompt are all the same, use 1.0")
+        if self.top_p != 1:
+            raise InputError(
+                f"top_p is {self.top_p}: training needs 1.0, since a cut distribution is not the one that is trained"
+            )
+        self.sampling()
+        self.clip()
+
+    def sampling(self) -> Sampling:
+        return Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
+
+    def clip(self) -> Clip:
+        return Clip(self.clip_low, self.clip_high, self.clip_dual)
+
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "cpu-small": {
+        "epochs": 1,
+        "prompts_per_step": 4,
+        "group_size": 8,
+        "optimizer_steps": 1,
+        "max_prompt_tokens": 1_024,
+        "max_tokens": 96,
+        "kl_coefficient": 0.0,
+        "learning_rate": 5e-6,
+        "weight_decay": 0.0,
+    },
+}
+
+
+def load_config(file: Path | None = None, preset: str | None = None, **overrides: Any) -> TrainConfig:
+    """A preset (`paper` by default), over it the file, over it the overrides that are not None.
+
+    Raises InputError, naming the file and the setting, for what is unknown or of the wrong type.
+    """
+    settings = _read_toml(file) if file is not None else {}
+    name = preset or settings.pop("preset", "paper")
+    settings.pop("preset", None)
+    if name not in PRESETS:
+        raise InputError(f"preset {name!r} is unknown: use one of {', '.join(PRESETS)}")
+    given = {key: value for key, value in overrides.items() if value is not None}
+    return TrainConfig(**{**PRESETS[name], **_checked(settings, str(file)), **_checked(given, "settings")})
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: is not valid TOML: {error}") from None
+
+
+def _checked(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The settings with whole numbers made floats where a float is meant. A setting is of the type of its field."""
+    hints = get_type_hints(TrainConfig)
+    known = {field.name: get_args(hints[field.name]) or (hints[field.name],) for field in fields(TrainConfig)}
+    checked = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise InputError(f"{where}: {name!r} is no setting; known are {', '.join(known)}")
+        if type(value) is int and float in known[name]:
+            value = float(value)
+        if type(value) not in known[name]:
+            wanted = " or ".join(kind.__name__ for kind in known[name] if kind is not type(None))
+            raise InputError(f"{where}: {name} is {value!r}: give a value of type {wanted}")
+        checked[name] = value
+    return checked

@@ -1,0 +1,79 @@
+from dataclasses import asdict
+
+import pytest
+
+from cobalt_data.errors import InputError
+from cobalt_train.config import FREE_ON_RESUME, PRESETS, TrainConfig, load_config
+
+
+def test_the_paper_preset_is_the_recipe_of_the_paper():
+    config = load_config(preset="paper")
+    assert (config.prompts_per_step, config.group_size, config.optimizer_steps) == (128, 16, 2)
+    assert (config.clip_low, config.clip_high, config.clip_dual) == (0.2, 0.4, 3.0)
+    assert (config.kl, config.kl_coefficient, config.learning_rate) == ("k2", 1e-4, 1e-6)
+    assert (config.objective, config.advantage, config.temperature) == ("dapo", "group_std", 1.0)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_valid(name):
+    assert isinstance(load_config(preset=name), TrainConfig)
+
+
+def test_flags_override_the_file_and_the_file_its_preset(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('preset = "cpu-small"\nlearning_rate = 3e-6\ngroup_size = 6\nkl_coefficient = 0\n')
+    config = load_config(file, group_size=4, seed=None)
+    assert (config.learning_rate, config.group_size, config.max_tokens, config.seed) == (3e-6, 4, 96, 0)
+    assert isinstance(config.kl_coefficient, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("learning_rte = 1e-6", "'learning_rte' is no setting"),
+        ('learning_rate = "fast"', "learning_rate is 'fast': give a value of type float"),
+        ("group_size = true", "group_size is True: give a value of type int"),
+        ("group_size = 8.0", "group_size is 8.0: give a value of type int"),
+        ("group_size = ", "is not valid TOML"),
+        ('preset = "papre"', "preset 'papre' is unknown"),
+        ("[optimizer]\nlr = 1", "'optimizer' is no setting"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(tmp_path, text, message):
+    file = tmp_path / "run.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_config(file)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"nothing\.toml: cannot be read"):
+        load_config(tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algo": "ppo"}, "algo is 'ppo': use one of cobalt"),
+        ({"top_p": 0.9}, "top_p is 0.9: training needs 1.0"),
+        ({"temperature": 0.0}, "temperature is 0"),
+        ({"group_size": 1}, "group_size is 1: give at least 2"),
+        ({"steps": 0}, "steps is 0"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"learning_rate": float("nan")}, "learning_rate is nan"),
+        ({"kl_coefficient": float("nan")}, "kl_coefficient is nan"),
+        ({"clip_low": 2.0}, "clip_low is 2.0"),
+        ({"max_tokens": 0}, "max_tokens is 0"),
+        ({"prompts_per_step": 2, "optimizer_steps": 3}, "every update needs a prompt"),
+        ({"importance_cap": 2.0, "old_logprobs": "engine"}, "importance_cap needs"),
+        ({"reward": "mine"}, "reward is 'mine': use one of paper, pass_rate, binary"),
+        ({"objective": "ppo"}, "objective is 'ppo'"),
+    ],
+)
+def test_settings_without_meaning_are_refused_by_name(settings, message):
+    with pytest.raises(InputError, match=message):
+        TrainConfig(**settings)
+
+
+def test_what_a_resumed_run_may_change_are_settings():
+    assert set(asdict(TrainConfig())) >= FREE_ON_RESUME

@@ -124,8 +124,8 @@ def _normal(tree: Json) -> _Normal:
     if tag == "$complex":
         real, imaginary = content
         return ("complex", [_normal(real), _normal(imaginary)])
-    if tag == "$bytes":
-        return ("bytes", content)
+    if tag in ("$bytes", "$type"):
+        return (tag, content)
     raise ValueError(f"{tag} is no plain value")
 
 

@@ -7,6 +7,7 @@ strings that do not start with "$". Everything else is an object with one key:
     {"$dict": [[key, value], ...]}        a dict with a key that is no string, or one that starts with "$"
     {"$bytes": "hex digits"}              bytes and bytearray
     {"$complex": [real, imaginary]}       {"$float": "nan" | "inf" | "-inf"}
+    {"$type": "int"}                      a built-in class, as functions take them for arguments
     {"$int": "0x..."}                     an integer of more than 4,000 decimal digits, which `json.loads` refuses
 
 `encode` is strict: it takes exactly these types, so that data is never stored as something that it is not.
@@ -17,6 +18,7 @@ class is called), iterators, views and deques as lists, numpy values through `to
 
 from __future__ import annotations
 
+import builtins
 import json
 import math
 from collections import deque
@@ -64,7 +66,15 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "$complex": lambda parts: complex(decode(parts[0]), decode(parts[1])),
     "$float": float,
     "$int": lambda digits: int(digits, 16),
+    "$type": lambda name: _builtin_type(name),
 }
+
+
+def _builtin_type(name: str) -> type:
+    kind = vars(builtins)[name]
+    if not isinstance(kind, type):
+        raise TypeError(f"{name} is no class")
+    return kind
 
 
 def _encode(value: Any, other: Callable[[object, int], Json], depth: int) -> Json:
@@ -91,6 +101,8 @@ def _encode(value: Any, other: Callable[[object, int], Json], depth: int) -> Jso
         return {"$bytes": value.hex()}
     if kind is complex:
         return {"$complex": [_encode(value.real, other, depth), _encode(value.imag, other, depth)]}
+    if kind is type and value.__module__ == "builtins":
+        return {"$type": value.__name__}
     return other(value, depth)
 
 

@@ -23,14 +23,22 @@ from sandbox.seccomp import bpf
 
 _NOBODY = 65534
 _SCRATCH = "size=128m,nr_inodes=4096,mode=0700"
-_SYSTEM_PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
+_PACKAGES = "/packages"
 _MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt")
 
-# For root where nobody cannot reach the interpreter ($1): shows it at $2 to this process alone, then becomes nobody.
+# For root where nobody cannot reach some files ($2, ... up to "--"): shows them as $1/0, $1/1, ... to this process alone,
+# then becomes nobody.
 _AS_NOBODY = f"""
-mount --bind "$1" "$2" && shift 2 && exec setpriv --reuid={_NOBODY} --regid={_NOBODY} --clear-groups -- "$@"
+PATH=/usr/sbin:/usr/bin:/sbin:/bin; point="$1"; shift; number=0
+mount -t tmpfs -o mode=0755 tmpfs "$point" || exit
+while [ "$1" != -- ]; do
+    mkdir "$point/$number" && mount --bind "$1" "$point/$number" || exit
+    shift; number=$((number + 1))
+done
+shift
+exec setpriv --reuid={_NOBODY} --regid={_NOBODY} --clear-groups -- env -i "$@"
 """
 
 
@@ -46,12 +54,13 @@ class Bubblewrap:
         self._filter = bpf().hex()
         self._command = _command(program, running())
         self._user = _NOBODY if os.geteuid() == 0 else None
+        if self._user is not None and (closed := _closed_to_nobody(self._command)):
+            self._command = _through_mounts(self._command, closed)
+            self._user = None
 
     def launch(self) -> LocalLink:
-        config = {"mounts": [["/tmp", _SCRATCH]], "scratch": ["/tmp"], "seccomp": self._filter}
-        if self._user is None or _open_to_all(Path(sys.base_prefix)):
-            return LocalLink(self._command, config, {}, user=self._user)
-        return LocalLink(_through_mount(self._command, sys.base_prefix), config, _SYSTEM_PATH)
+        config = {"mounts": [["/tmp", _SCRATCH]], "scratch": ["/tmp"], "seccomp": self._filter, "packages": [_PACKAGES]}
+        return LocalLink(self._command, config, {}, user=self._user)
 
     def close(self) -> None:
         return
@@ -67,20 +76,49 @@ def _command(program: str, interpreter: Interpreter) -> list[str]:
     return [*command, "--", str(interpreter.executable), *bootstrap.FLAGS, "-c", bootstrap.COMMAND]
 
 
-def _open_to_all(path: Path) -> bool:
-    return all(parent.stat().st_mode & 0o001 for parent in (path, *path.parents))
+def _bound(command: list[str]) -> list[tuple[int, Path]]:
+    """Where in the command paths to bind stand, and these paths."""
+    return [(at + 1, Path(command[at + 1])) for at, word in enumerate(command) if word == "--ro-bind"]
 
 
-def _through_mount(command: list[str], prefix: str) -> list[str]:
-    """`command`, run as nobody, with the paths to bind under `prefix` taken from where `_AS_NOBODY` shows them."""
-    point = next((p for p in _MOUNT_POINTS if Path(p).is_dir() and not prefix.startswith(p)), None)
+def _closed_to_nobody(command: list[str]) -> list[Path]:
+    """The directories to show to nobody by another way: those that hold paths to bind below one that only its owner may enter."""
+    closed = [path for _, path in _bound(command) if not all(p.stat().st_mode & 0o001 for p in path.parents)]
+    tops = dict.fromkeys(
+        Path(sys.base_prefix) if path.is_relative_to(sys.base_prefix) else path.parent for path in closed
+    )
+    return list(tops)
+
+
+def _through_mounts(command: list[str], closed: list[Path]) -> list[str]:
+    """`command`, run as nobody, with the paths below `closed` taken from where `_AS_NOBODY` shows them."""
+    paths = _bound(command)
+    free = (p for p in _MOUNT_POINTS if Path(p).is_dir() and not any(path.is_relative_to(p) for _, path in paths))
+    point = next(free, None)
     if point is None:
-        raise SandboxUnavailable(f"the user nobody cannot reach {prefix}: make it readable or install Python elsewhere")
-    shown = [
-        point + word.removeprefix(prefix) if before == "--ro-bind" and word.startswith(prefix + "/") else word
-        for before, word in zip(["", *command], command, strict=False)
+        raise SandboxUnavailable(
+            f"the user nobody cannot reach {closed[0]}: make it readable or install Python elsewhere"
+        )
+    shown = list(command)
+    for at, path in paths:
+        for number, top in enumerate(closed):
+            if path.is_relative_to(top):
+                shown[at] = str(Path(point, str(number), path.relative_to(top)))
+    tops = [str(top) for top in closed]
+    return [
+        shutil.which("unshare") or "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        _AS_NOBODY,
+        "sh",
+        point,
+        *tops,
+        "--",
+        *shown,
     ]
-    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", _AS_NOBODY, "sh", prefix, point, *shown]
 
 
 def _root(interpreter: Interpreter) -> list[str]:
@@ -88,6 +126,8 @@ def _root(interpreter: Interpreter) -> list[str]:
     arguments: list[str] = []
     for path in (*interpreter.directories, *interpreter.files):
         arguments += ["--ro-bind", str(path), str(path)]
+    for path in interpreter.packages:
+        arguments += ["--ro-bind", str(path), f"{_PACKAGES}/{path.name}"]
     for path in interpreter.hidden:
         arguments += ["--tmpfs", str(path), "--remount-ro", str(path)]
     arguments += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc", "--tmpfs", "/dev"]

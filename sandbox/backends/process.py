@@ -23,7 +23,11 @@ class Process:
         scratch = Path(tempfile.mkdtemp(prefix="cobalt-"))
         home = scratch / "home"  # so that a program may remove its working directory
         home.mkdir()
-        config = {"mounts": [], "scratch": [str(home)], "seccomp": ""}
+        packages = scratch / "packages"
+        packages.mkdir()
+        for package in running().packages:
+            (packages / package.name).symlink_to(package)
+        config = {"mounts": [], "scratch": [str(home)], "seccomp": "", "packages": [str(packages)]}
         command = [str(running().executable), *bootstrap.FLAGS, "-c", bootstrap.COMMAND]
         return LocalLink(
             command,

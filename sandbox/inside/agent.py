@@ -198,6 +198,7 @@ def main(config: dict[str, Any]) -> NoReturn:
         harden.filter_system_calls(bytes.fromhex(config["seccomp"]))
     runner.supply_site_builtins()
     sys.argv[:], sys.path[:0] = ["main.py"], [config["scratch"][0]]
+    sys.path += config["packages"]
     agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]))
     for name in [name for name in sys.modules if name.split(".")[0] in ("sandbox", "ctypes", "_ctypes")]:
         del sys.modules[name]

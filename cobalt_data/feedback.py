@@ -22,6 +22,7 @@ SHOWN_CHARS = 400  # of each part of a test
 ELISION = " [...] "
 TRACEBACK = "Traceback (most recent call last):"
 
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,16}\b")
 _FRAME = re.compile(r'  File "([^"\n]*)", line \d+')
 _OWN_FILE = "main.py"  # the name under which the sandbox compiles a program
 
@@ -40,6 +41,11 @@ def elide(text: str, limit: int = SHOWN_CHARS) -> str:
         return text
     kept = limit - len(ELISION)
     return text[: kept - kept // 2] + ELISION + text[len(text) - kept // 2 :]
+
+
+def without_addresses(text: str) -> str:
+    """`text` without memory addresses, as in `<map object at 0x7f0c2a>`: they say nothing and differ from run to run."""
+    return _ADDRESS.sub("at 0x...", text)
 
 
 def shown_call(test: Test, judge: Judge) -> str:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cobalt_data.feedback import elide, first_failure, shown_call, shown_output, shown_traceback, shown_value
+from cobalt_data.feedback import (
+    elide,
+    first_failure,
+    shown_call,
+    shown_output,
+    shown_traceback,
+    shown_value,
+    without_addresses,
+)
 from cobalt_data.rows import PublicOutcome
 from sandbox import Judge, Verdict
 from sandbox.values import encode
@@ -131,3 +139,10 @@ json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"""
 def test_what_is_no_traceback_is_shown_as_it_is():
     assert shown_traceback(" exited with status 3\n") == "exited with status 3"
     assert shown_traceback("") == ""
+
+
+def test_memory_addresses_are_left_out_and_other_hexadecimal_numbers_stay():
+    assert (
+        without_addresses("<map object at 0x7f0c2a1b3d60>, 0x7f0c2a1b3d60") == "<map object at 0x...>, 0x7f0c2a1b3d60"
+    )
+    assert without_addresses("look at 0xff") == "look at 0xff"

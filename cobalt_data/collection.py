@@ -1,0 +1,240 @@
+"""`collect`: multi-turn trajectories of a model on the problems of a version.
+
+Which conversations are to be had, and which of them share a unit, follows from the version and the configuration; so does
+the outcome, with an engine that is deterministic. Finished units are kept on disk (`cobalt_data.runs`): a collection that was
+killed or interrupted goes on when the same command is given again, and ends in the version that it would have ended in.
+
+Trajectories are added to those that the version has; one that it has already (same problem, model, sampling, seed and
+sample index) is not collected again. Several units are worked on at once, so that programs run while the model writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cobalt_data.commit import Change
+from cobalt_data.dataset import Version, table_from_rows
+from cobalt_data.engines.base import Engine, Sampling
+from cobalt_data.errors import InputError
+from cobalt_data.ids import digest
+from cobalt_data.manifest import Counts
+from cobalt_data.progress import Meter, Progress
+from cobalt_data.rollouts import blank_trajectory, recorded_sampling, roll_out
+from cobalt_data.rows import Problem
+from cobalt_data.runs import Run, open_run
+from cobalt_data.templates import AUTO, Template, template_for
+from cobalt_data.units import Unit, make_units, work_through
+from sandbox import Pool
+
+OPERATION = "collect"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectConfig:
+    """What to collect: `n` conversations of `turns` programs on each problem.
+
+    `split` takes the problems of one side only, `limit` that many of them: the first in the order of a hash of their ids, which
+    is a fair sample, the same for every seed and a part of every larger one. `template` is a name, the path of a `.toml`
+    file, or `auto`. `problems_per_unit` is how many problems share a call of the engine: a group of `n` programs each.
+    """
+
+    n: int = 16
+    turns: int = 3
+    sampling: Sampling = field(default_factory=Sampling)
+    template: str = AUTO
+    seed: int = 0
+    split: str | None = None
+    limit: int | None = None
+    problems_per_unit: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("n", "turns", "problems_per_unit"):
+            if getattr(self, name) < 1:
+                raise InputError(f"collect.{name} is {getattr(self, name)}: give at least 1")
+        if self.limit is not None and self.limit < 1:
+            raise InputError(f"collect.limit is {self.limit}: give at least 1, or leave it out for all problems")
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"collect.seed is {self.seed}: give an integer in [0, 2^63)")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a collection has to do: fixed by version, engine and configuration."""
+
+    template: Template
+    recorded: Mapping[str, Any]  # the sampling that trajectories will record
+    units: tuple[Unit, ...]
+    conversations: int  # had or to be had
+    present: int  # of these, in the version already
+
+    @property
+    def problems(self) -> int:
+        return sum(len(unit.problems) for unit in self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A finished collection. `added` is 0 where the version had everything; `resumed` trajectories were found on disk."""
+
+    change: Change
+    added: int
+    resumed: int
+    progress: Progress
+
+
+def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
+    """Decides what is to be collected. Raises InputError where the version holds no such problems."""
+    template = template_for(config.template, engine.model)
+    recorded = recorded_sampling(config.sampling, template, config.turns)
+    problems = _chosen_problems(version, config)
+    present = set(version.table("trajectories")["trajectory_id"].to_pylist()) if version.has("trajectories") else set()
+    samples = [
+        [
+            index
+            for index in range(config.n)
+            if blank_trajectory(problem, index, engine, recorded, config.seed).trajectory_id not in present
+        ]
+        for problem in problems
+    ]
+    units = make_units(problems, samples, config.problems_per_unit)
+    conversations = config.n * len(problems)
+    return Work(template, recorded, tuple(units), conversations, conversations - sum(map(len, samples)))
+
+
+@contextlib.contextmanager
+def collect(
+    version: Version,
+    engine: Engine,
+    pool: Pool,
+    config: CollectConfig,
+    *,
+    dataset: Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Iterator[Collected]:
+    """Collects, and gives back the change to be committed within the `with` block.
+
+        with collect(version, engine, pool, config) as collected:
+            commit(collected.change, [version])
+
+    The run on disk (in `dataset`, by default the version's) is held until the block ends and removed if it ends well.
+    `progress` is called from several threads, one at a time. Raises EngineError, SandboxUnavailable, InputError, and
+    KeyboardInterrupt with a message that says how to go on.
+    """
+    work = lay_out(version, engine, config)
+    arguments = _arguments(config, engine, work.template)
+    with open_run(dataset or version.dataset, OPERATION, arguments, version.id) as run:
+        resumed = {
+            unit.name: _summary(result) for unit in work.units if (result := run.finished(unit.name)) is not None
+        }
+        todo = [unit for unit in work.units if unit.name not in resumed]
+        meter = Meter(work.problems, steps=len(todo) * config.turns, report=progress)
+        for problems, solved, _ in resumed.values():
+            meter.unit_done(problems, solved)
+        _work_through(todo, run, engine, pool, work, config, meter)
+        measured = meter.snapshot()
+        results = (run.finished(unit.name) for unit in work.units)
+        change, added = _change(version, results, work, config, arguments, _recorded(pool, measured))
+        yield Collected(change, added, sum(rows for _, _, rows in resumed.values()), measured)
+        run.discard()
+
+
+def _work_through(
+    todo: list[Unit], run: Run, engine: Engine, pool: Pool, work: Work, config: CollectConfig, meter: Meter
+) -> None:
+    def collect_unit(unit: Unit, abandoned: threading.Event) -> None:
+        rolled = roll_out(
+            unit,
+            engine=engine,
+            pool=pool,
+            template=work.template,
+            sampling=config.sampling,
+            turns=config.turns,
+            run_seed=config.seed,
+            meter=meter,
+            abandoned=abandoned,
+        )
+        result = {"rows": [trajectory.to_row() for trajectory in rolled.trajectories], "dropped": dict(rolled.dropped)}
+        run.finish(unit.name, result | {"problems": len(unit.problems)})
+        problems, solved, _ = _summary(result | {"problems": len(unit.problems)})
+        meter.unit_done(problems, solved)
+
+    finished = 0
+    try:
+        for _ in work_through(todo, collect_unit, engine.parallel_calls):
+            finished += 1
+    except KeyboardInterrupt:
+        kept = len(work.units) - len(todo) + finished
+        raise KeyboardInterrupt(
+            f"interrupted: {kept} of {len(work.units)} units are kept in {run.path}; give the same command again to go on"
+        ) from None
+
+
+def _change(
+    version: Version,
+    results: Iterable[Any],
+    work: Work,
+    config: CollectConfig,
+    arguments: Mapping[str, Any],
+    recorded: Mapping[str, Any],
+) -> tuple[Change, int]:
+    """The version's trajectories and the new ones; and how many are new."""
+    rows: list[dict[str, Any]] = []
+    dropped: Counter[str] = Counter()
+    for result in results:
+        rows += result["rows"]
+        dropped.update(result["dropped"])
+    tables = [table_from_rows("trajectories", rows)]
+    if version.has("trajectories"):
+        tables.insert(0, version.table("trajectories"))
+    table = pa.concat_tables(tables)
+    counts = Counts(rows_in=table.num_rows + dropped.total(), rows_out=table.num_rows, dropped=dict(dropped))
+    change = Change(OPERATION, arguments, config.seed, {"trajectories": table}, {"trajectories": counts}, recorded)
+    return change, len(rows)
+
+
+def _chosen_problems(version: Version, config: CollectConfig) -> list[Problem]:
+    """The problems of the split, `limit` of them, in the order of their ids."""
+    ids = version.table("problems", config.split)["problem_id"].to_pylist()
+    if not ids:
+        sides = ", ".join(version.manifest.splits("problems"))
+        raise InputError(f"{version.reference} has no problems on side {config.split!r}: its sides are {sides}")
+    chosen = set(sorted(ids, key=lambda problem_id: digest("limit", problem_id))[: config.limit])
+    rows = version.rows("problems", config.split)
+    return sorted(
+        (Problem.from_row(row) for row in rows if row["problem_id"] in chosen), key=lambda problem: problem.problem_id
+    )
+
+
+def _arguments(config: CollectConfig, engine: Engine, template: Template) -> dict[str, Any]:
+    """All that the outcome depends on, besides the version and this machine."""
+    return {
+        **asdict(config),
+        "template": template.name,
+        "template_hash": template.hash,
+        "engine": engine.name,
+        "model": engine.model,
+        "model_revision": engine.model_revision,
+    }
+
+
+def _summary(result: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Of a unit's result: its problems, those solved by one of its trajectories, its trajectories."""
+    solved = {row["problem_id"] for row in result["rows"] if row["solved"]}
+    return result["problems"], len(solved), len(result["rows"])
+
+
+def _recorded(pool: Pool, measured: Progress) -> dict[str, Any]:
+    return {
+        "backend": pool.backend,
+        "seconds": round(measured.seconds, 1),
+        "tokens_per_second": round(measured.tokens_per_second, 1),
+        "model_share": round(measured.model_share, 3),
+    }

@@ -1,0 +1,263 @@
+"""Rolling out trajectories: conversations of a model with the sandbox, turn by turn.
+
+All conversations of a unit go through their turns together: one call of the engine draws a program for each, then the
+sandbox judges them all by all tests, public and hidden. Conversations whose chats are still the same (the group of a problem
+at turn 0) are one prompt with several seeds, so the engine computes that prompt once.
+
+- Nothing stops early: a program that passes everything gets its feedback and a next turn like any other.
+- A problem without public tests has nothing to give feedback from: its conversations have turn 0 only, and no feedback.
+- A conversation whose next prompt, with room for the answer, is longer than the model's context ends with the turns it has.
+  One that does not fit at turn 0 is dropped.
+- A program that the sandbox could not judge, after its retries, says nothing about the model: its conversation is dropped.
+
+What is dropped is counted by reason. The assistant's text is kept without its thinking, which is what the next turn is shown;
+so a stored prompt is exactly what was served.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cobalt_data.engines.base import Completion, Engine, Sampling
+from cobalt_data.errors import SandboxError
+from cobalt_data.feedback import elide, without_addresses
+from cobalt_data.ids import derive_seed
+from cobalt_data.programs import extract_program, strip_thinking
+from cobalt_data.progress import Meter
+from cobalt_data.rows import Chat, Message, Problem, PublicOutcome, Trajectory, Turn
+from cobalt_data.templates import Template
+from cobalt_data.units import Abandoned, Unit
+from sandbox import Pool, ProgramResult, Test, TestResult, Verdict
+
+STORED_CHARS = 1000  # of each output of a public test; feedback shows less
+PROMPT_TOO_LONG = "prompt too long for the model"
+SANDBOX_FAILED = "the sandbox failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOut:
+    """The trajectories of a unit, by problem and sample index, and how many conversations were dropped, by reason."""
+
+    trajectories: tuple[Trajectory, ...]
+    dropped: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Conversation:
+    problem: Problem
+    sample_index: int
+    messages: list[Message]
+    turns: list[Turn] = field(default_factory=list)
+    ended: bool = False
+    dropped: str | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        return not self.ended and self.dropped is None
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        return tuple(message["content"] for message in self.messages)
+
+
+def recorded_sampling(sampling: Sampling, template: Template, turns: int) -> dict[str, Any]:
+    """How a trajectory was drawn, as its row and its id record it."""
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "template": template.name,
+        "template_hash": template.hash,
+        "turns": turns,
+    }
+
+
+def roll_out(
+    unit: Unit,
+    *,
+    engine: Engine,
+    pool: Pool,
+    template: Template,
+    sampling: Sampling,
+    turns: int,
+    run_seed: int,
+    meter: Meter | None = None,
+    abandoned: threading.Event | None = None,
+) -> RolledOut:
+    """Rolls out the conversations of a unit. Raises EngineError or SandboxUnavailable; Abandoned if that event is set.
+
+    The result depends on the arguments alone if the engine's completions do.
+    """
+    meter = meter or Meter(problems=len(unit.problems), steps=turns)
+    conversations = [
+        _Conversation(problem, index, list(template.first_turn(problem)))
+        for problem, indices in zip(unit.problems, unit.samples, strict=True)
+        for index in indices
+    ]
+    for turn in range(turns):
+        _end_what_does_not_fit(conversations, engine, sampling)
+        going = [conversation for conversation in conversations if conversation.goes_on]
+        if not going:
+            meter.turns_left_out(turns - turn)
+            break
+        if abandoned is not None and abandoned.is_set():
+            raise Abandoned
+        with meter.generating():
+            completions = _complete(going, engine, sampling, run_seed, turn)
+        _judge_and_answer(going, completions, pool, template)
+        meter.turn_done(len(going), sum(completion.completion_tokens for completion in completions))
+    recorded = recorded_sampling(sampling, template, turns)
+    return RolledOut(
+        tuple(
+            replace(
+                blank_trajectory(conversation.problem, conversation.sample_index, engine, recorded, run_seed),
+                messages=tuple(conversation.messages),
+                turns=tuple(conversation.turns),
+            )
+            for conversation in conversations
+            if conversation.dropped is None
+        ),
+        Counter(conversation.dropped for conversation in conversations if conversation.dropped is not None),
+    )
+
+
+def _end_what_does_not_fit(conversations: Sequence[_Conversation], engine: Engine, sampling: Sampling) -> None:
+    """Before a turn: ends conversations that have no room for it, drops those that have no turn yet."""
+    if engine.context is None:
+        return
+    room = engine.context - sampling.max_tokens
+    tokens: dict[tuple[str, ...], int] = {}  # a group's chat is counted once
+    for conversation in conversations:
+        if not conversation.goes_on:
+            continue
+        chat = conversation.said
+        if chat not in tokens:
+            tokens[chat] = engine.count_tokens(conversation.messages)
+        if tokens[chat] > room:
+            conversation.ended = True
+            conversation.dropped = None if conversation.turns else PROMPT_TOO_LONG
+
+
+def _complete(
+    going: Sequence[_Conversation], engine: Engine, sampling: Sampling, run_seed: int, turn: int
+) -> list[Completion]:
+    """One completion per conversation, in their order, from one call; equal chats are sent once, with all their seeds."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for position, conversation in enumerate(going):
+        groups.setdefault(conversation.said, []).append(position)
+    chats: list[Chat] = [tuple(going[positions[0]].messages) for positions in groups.values()]
+    seeds = [
+        [
+            derive_seed(run_seed, going[position].problem.problem_id, going[position].sample_index, turn)
+            for position in group
+        ]
+        for group in groups.values()
+    ]
+    drawn = engine.complete(chats, seeds, sampling)
+    by_position = {
+        position: completion
+        for group, completions in zip(groups.values(), drawn, strict=True)
+        for position, completion in zip(group, completions, strict=True)
+    }
+    return [by_position[position] for position in range(len(going))]
+
+
+def _judge_and_answer(
+    going: Sequence[_Conversation], completions: Sequence[Completion], pool: Pool, template: Template
+) -> None:
+    """Judges the programs of a turn, all at once, and appends to each conversation what was said and what came of it."""
+    programs = [extract_program(completion.text) for completion in completions]
+    judged = [
+        None if program is None else pool.submit(program, conversation.problem.tests, conversation.problem.judge)
+        for program, conversation in zip(programs, going, strict=True)
+    ]
+    for conversation, completion, program, future in zip(going, completions, programs, judged, strict=True):
+        try:
+            turn = _turn(conversation.problem, completion, program, future, template)
+        except SandboxError:
+            conversation.dropped = SANDBOX_FAILED
+            continue
+        conversation.turns.append(turn)
+        conversation.messages.append({"role": "assistant", "content": strip_thinking(completion.text)})
+        if turn.feedback:
+            conversation.messages.append({"role": "user", "content": turn.feedback})
+        else:
+            conversation.ended = True
+
+
+def _turn(
+    problem: Problem,
+    completion: Completion,
+    program: str | None,
+    judged: Future[ProgramResult] | None,
+    template: Template,
+) -> Turn:
+    outcomes = [_NO_CODE] * len(problem.tests) if judged is None else public_outcomes(problem.tests, judged.result())
+    public = tuple(outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if test["public"])
+    hidden = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if not test["public"]]
+    return Turn(
+        program=program,
+        public=public,
+        public_pass_rate=_pass_rate(public) if public else None,
+        hidden_pass_rate=_pass_rate(hidden) if hidden else None,
+        pass_rate=_pass_rate(outcomes),
+        feedback=template.feedback(problem.public_tests, public, problem.judge),
+        finish_reason=completion.finish_reason,
+        prompt_tokens=completion.prompt_tokens,
+        completion_tokens=completion.completion_tokens,
+    )
+
+
+_NO_CODE = PublicOutcome(Verdict.NO_CODE, stdout="", stderr="", returned=None)
+
+
+def public_outcomes(tests: Sequence[Test], result: ProgramResult) -> list[PublicOutcome]:
+    """One outcome per test of a program's run.
+
+    Where no test could run, as after a syntax error, the program's verdict is that of every test.
+    """
+    if not result.tests:
+        return [PublicOutcome(result.verdict, stdout="", stderr="", returned=None)] * len(tests)
+    return [public_outcome(test) for test in result.tests]
+
+
+def public_outcome(result: TestResult) -> PublicOutcome:
+    """What may be stored and shown of one test's result."""
+    return PublicOutcome(
+        verdict=result.verdict,
+        stdout=_stored(result.stdout),
+        stderr=_stored(result.stderr),
+        returned=None if result.returned is None else _stored(result.returned),
+    )
+
+
+def _stored(text: str) -> str:
+    return elide(without_addresses(text), STORED_CHARS)
+
+
+def _pass_rate(outcomes: Sequence[PublicOutcome]) -> float:
+    return sum(outcome.verdict is Verdict.PASSED for outcome in outcomes) / len(outcomes)
+
+
+def blank_trajectory(
+    problem: Problem, sample_index: int, engine: Engine, recorded: Mapping[str, Any], run_seed: int
+) -> Trajectory:
+    """The trajectory to be, which has its id already: that depends on how it is drawn, not on what comes of it."""
+    return Trajectory(
+        problem_id=problem.problem_id,
+        sample_index=sample_index,
+        model=engine.model,
+        model_revision=engine.model_revision,
+        engine=engine.name,
+        sampling=recorded,
+        seed=run_seed,
+        perturbation=None,
+        messages=(),
+        turns=(),
+        split=problem.split,
+    )

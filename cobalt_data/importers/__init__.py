@@ -1,7 +1,7 @@
 """Problems from the files of others: `import_problems` reads a source in one of `FORMATS`.
 
 A row that cannot become a problem stops the import with its place, field and remedy, or is counted by reason where bad rows
-may be skipped. One module per format maps a row to a `Problem`; the order of the rows does not matter to the result.
+may be skipped; a row that is in order, but that no sandbox could judge, is always left out and counted. One module per format maps a row to a `Problem`; the order of the rows does not matter to the result.
 What it leaves out: writing a dataset (`cobalt_data.commit`) and running solutions (`cobalt_data.check_solutions`).
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from cobalt_data.errors import InputError
 from cobalt_data.ids import canonical_json
 from cobalt_data.importers import humaneval, kickstart_codejam, leetcode, mbpp, reference
-from cobalt_data.importers.fields import BadRow, Fields
+from cobalt_data.importers.fields import BadRow, Fields, UnusableRow
 from cobalt_data.importers.reader import SourceRow, read_rows
 from cobalt_data.rows import Problem
 
@@ -107,7 +107,7 @@ def _collect(rows: Iterator[SourceRow], format: str, public: int | None, skip_ba
                 raise BadRow("duplicate id", f"id {origin_id!r} was used before, at {first}: make ids unique")
         except BadRow as error:
             message = f"{row.place}: {error}"
-            if not skip_bad_rows:
+            if not (skip_bad_rows or isinstance(error, UnusableRow)):
                 raise InputError(f"{message} (--skip-bad-rows leaves such rows out)") from None
             dropped[error.reason] += 1
             bad_rows.append(message)

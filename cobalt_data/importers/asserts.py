@@ -4,7 +4,8 @@
 a tolerance) become `call` tests, whose expected value never enters the program's sandbox. Everything else stays an `assert`
 test: source in terms of `candidate`, complete with the earlier statements and helper functions that it needs.
 
-Asserts that hold for every program (`assert True`, a call compared with itself) are left out: they would only dilute pass
+Asserts that hand code to the candidate (`candidate(values, int)`) cannot be judged from outside its sandbox and are left out;
+a row without others is an `UnusableRow`. Asserts that hold for every program (`assert True`, a call compared with itself) are left out: they would only dilute pass
 rates. A tolerance becomes the problem's checker `float:EPS`, which loosens the exact comparisons of floats in the same
 problem as well; a large one, or several in one problem, stay in the asserts.
 """
@@ -12,12 +13,13 @@ problem as well; a large one, or several in one problem, stay in the asserts.
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from cobalt_data.importers.fields import BadRow
+from cobalt_data.importers.fields import BadRow, UnusableRow
 from cobalt_data.importers.literals import NotLiteral, literal
 from cobalt_data.importers.slices import needed_statements
 from sandbox import Test
@@ -57,13 +59,21 @@ def asserts_to_tests(
     understood = [(statement, _as_call(statement)) for statement in map(rename.visit, body)]
     eps = _common_tolerance([call for _, call in understood if call])
     tests: list[Test] = []
+    unusable = False
     for statement, call in understood:
         if call and (call.eps is None or call.eps == eps):
             tests.append(_call_test(call))
         elif not _is_test(statement):
             before.append(statement)
+        elif _passes_code(statement):
+            unusable = True
         elif not _always_holds(statement):
             tests.append(_assert_test([*needed_statements(statement, before), statement]))
+    if unusable and not tests:
+        message = (
+            f"field '{name}' hands functions or types to {entry_point}, and only data can enter a sandbox: left out"
+        )
+        raise UnusableRow("unusable tests", message)
     if not tests:
         raise BadRow("no tests", f"field '{name}' has no assert that calls {entry_point} or candidate: add one")
     return tests, None if eps is None else f"float:{eps:g}"
@@ -105,6 +115,25 @@ def _always_holds(statement: ast.stmt) -> bool:
             return bool(value)
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             return ast.dump(left) == ast.dump(right)
+    return False
+
+
+def _passes_code(statement: ast.stmt) -> bool:
+    """Whether some call of the candidate is given a function or a type, such as `candidate(values, int)`."""
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _is_call(node)]
+    return any(
+        _is_code(argument) for call in calls for argument in [*call.args, *(word.value for word in call.keywords)]
+    )
+
+
+def _is_code(node: ast.expr) -> bool:
+    match node:
+        case ast.Lambda():
+            return True
+        case ast.Name(id=name):
+            return callable(getattr(builtins, name, None))
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return any(map(_is_code, items))
     return False
 
 

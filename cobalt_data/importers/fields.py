@@ -24,6 +24,10 @@ class BadRow(Exception):
         self.reason = reason
 
 
+class UnusableRow(BadRow):
+    """A well-formed row that no sandbox could judge: it is left out and counted, but is no reason to stop an import."""
+
+
 def required(fields: Fields, name: str, at: str = "") -> Any:
     if name not in fields:
         raise BadRow("missing field", f"field '{at}{name}' is missing")

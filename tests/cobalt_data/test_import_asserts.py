@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cobalt_data.importers.asserts import asserts_to_tests
-from cobalt_data.importers.fields import BadRow
+from cobalt_data.importers.fields import BadRow, UnusableRow
 from cobalt_data.importers.literals import NotLiteral, literal
 from sandbox.values import decode
 
@@ -57,7 +57,7 @@ def test_an_assert_on_literals_becomes_a_call_test(line, args, kwargs, expected)
         "assert candidate(1) in (1, 2)",
         "assert candidate(1) == candidate(2)",
         "assert 0 < candidate(1) < 3",
-        "assert candidate(int) == 1",
+        "assert candidate(list(map(str, [1]))) == 1",
         "assert candidate(*[1, 2]) == 3",
         "assert candidate(**{'a': 1}) == 3",
         "assert candidate(1).x == 3",
@@ -148,6 +148,15 @@ def test_a_helper_that_asserts_is_a_test_where_it_is_given_the_candidate():
 def test_asserts_need_no_check_function_around_them():
     tests, _ = asserts_to_tests("assert add(1, 2) == 3\nassert add(2, 2) == 4", "add")
     assert [decode(test["expected"]) for test in tests] == [3, 4]
+
+
+@pytest.mark.parametrize("argument", ["int", "lambda x: x", "[1, (str, 2)]", "key=len"])
+def test_an_assert_that_hands_over_code_is_left_out(argument):
+    lines = (f"assert candidate({argument}) == 1", "assert candidate(1) == 2")
+    tests, _ = asserts_to_tests(check(*lines), "f")
+    assert [test["kind"] for test in tests] == ["call"]
+    with pytest.raises(UnusableRow, match="field 'test' hands functions or types to f"):
+        asserts_to_tests(check(lines[0]), "f")
 
 
 @pytest.mark.parametrize("source", ["", "def check(candidate):\n    pass", "def check(c):\n    assert True", "x = 1"])

@@ -205,6 +205,14 @@ def test_a_file_of_another_format_is_recognised(tmp_path):
     assert "field 'task_id' is missing" in message_of(file, "mbpp")
 
 
+def test_a_row_that_no_sandbox_can_judge_is_left_out_and_counted(tmp_path):
+    unusable = {**GOOD["humaneval"], "task_id": "HumanEval/1", "test": "assert f(int) == 1"}
+    file = write_lines(tmp_path / "a.jsonl", GOOD["humaneval"], unusable)
+    imported = import_problems(file, "humaneval")
+    assert (len(imported.problems), imported.rows_in, imported.dropped) == (1, 2, {"unusable tests": 1})
+    assert imported.bad_rows[0].startswith(f"{file}:2: field 'test' hands functions or types to f")
+
+
 def test_duplicate_ids_stop_the_import_or_keep_the_first(tmp_path):
     other = {**GOOD["humaneval"], "canonical_solution": "    return 0\n"}
     file = write_lines(tmp_path / "a.jsonl", GOOD["humaneval"], other)

@@ -2,12 +2,12 @@
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import table_from_rows
+from cobalt_data.rollouts import public_outcome
 from cobalt_data.rows import Problem, Prompt, PublicOutcome, Trajectory, Turn
 from cobalt_data.templates import Template
 from sandbox import Judge, Verdict
 
 TEMPLATE = Template.load("paper")
-CHOICE = {"tokenizer": "words"}
 
 
 def count_words(chat):
@@ -82,11 +82,32 @@ def rated(problem, rates, sample_index=0, public=None, programs=None):
 
 
 def make_dataset(path, problems, trajectories=(), prompts=()):
-    """A committed version that holds these rows."""
-    rows = {"problems": problems, "trajectories": trajectories, "prompts": prompts}
-    tables = {name: table_from_rows(name, [row.to_row() for row in given]) for name, given in rows.items() if given}
+    """A committed version that holds these rows, typed or as dictionaries."""
+    given = {"problems": problems, "trajectories": trajectories, "prompts": prompts}
+    tables = {
+        name: table_from_rows(name, [row if isinstance(row, dict) else row.to_row() for row in rows])
+        for name, rows in given.items()
+        if rows
+    }
     return commit(Change("import", {}, None, tables, {}), dataset=path)
 
 
 def prompts_of(change):
     return sorted(map(Prompt.from_row, change.tables["prompts"].to_pylist()), key=lambda prompt: prompt.prompt_id)
+
+
+def executed(problem, programs, pool, sample_index=0):
+    """A trajectory of these programs as collection makes it: really judged, with the template's feedback."""
+    turns = []
+    for program in programs:
+        result = pool.submit(program, problem.tests, problem.judge).result()
+        told = [public_outcome(test) for test in result.tests] or [
+            PublicOutcome(result.verdict, "", "", None) for _ in problem.tests
+        ]
+        passed = [outcome.verdict is Verdict.PASSED for outcome in told]
+        public = tuple(outcome for test, outcome in zip(problem.tests, told, strict=True) if test["public"])
+        share = sum(outcome.verdict is Verdict.PASSED for outcome in public) / len(public) if public else None
+        feedback = TEMPLATE.feedback(problem.public_tests, public, problem.judge)
+        rate = sum(passed) / len(passed)
+        turns.append(Turn(program, public, share, rate, rate, feedback, "stop", 10, 5))
+    return make_trajectory(problem, turns, sample_index)

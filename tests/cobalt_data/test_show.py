@@ -49,7 +49,7 @@ def test_rows_are_found_by_a_unique_beginning_of_their_id(tmp_path):
 def test_a_turn_shows_its_program_what_changed_and_what_was_said(tmp_path):
     turns = [make_turn("print(1)\nprint(2)"), make_turn("print(1)\nprint(3)", 1.0, 1.0, "all pass"), make_turn(None)]
     shown = show(make_dataset(tmp_path / "d", [PROBLEM], [make_trajectory(PROBLEM, turns)]))
-    assert [turn.diff for turn in shown.turns][0] is None
+    assert shown.turns[0].diff is None
     assert shown.turns[1].diff.splitlines()[1:] == [" print(1)", "-print(2)", "+print(3)"]
     assert shown.turns[1].verdicts == ["passed"] and shown.turns[1].feedback == "all pass"
     assert shown.turns[2].program is None and "-print(3)" in shown.turns[2].diff
@@ -64,7 +64,9 @@ def test_the_same_program_again_has_an_empty_diff():
 
 def test_a_prompt_shows_its_own_last_feedback(tmp_path):
     version = make_dataset(tmp_path / "d", [PROBLEM], [rated(PROBLEM, [0.0, 0.5, 1.0])])
-    prompts = [Prompt.from_row(row) for row in cut(version, CutConfig("words"), count_words).tables["prompts"].to_pylist()]
+    prompts = [
+        Prompt.from_row(row) for row in cut(version, CutConfig("words"), count_words).tables["prompts"].to_pylist()
+    ]
     (last,) = [prompt for prompt in prompts if prompt.turn == 2]
     lie = last.with_last_message("a lie", {"kind": "swap", "tests": [0, 1], "true_outputs": ["2\n", "4\n"]})
     version = make_dataset(tmp_path / "e", [PROBLEM], [rated(PROBLEM, [0.0, 0.5, 1.0])], [lie])
@@ -84,7 +86,9 @@ def test_a_turn_0_prompt_and_a_problem_are_shown_without_turns(tmp_path):
     assert "hidden tests: 2" in screen(render_shown(show(version, "p0")))
 
 
-@pytest.mark.parametrize("hostile", ["\x1b[2J\x1b]0;title\x07", "[bold red]markup[/]", "\x9b31m", "\u202egnp.exe", "\ud800", "\r"])
+@pytest.mark.parametrize(
+    "hostile", ["\x1b[2J\x1b]0;title\x07", "[bold red]markup[/]", "\x9b31m", "\u202egnp.exe", "\ud800", "\r"]
+)
 def test_text_of_strangers_reaches_the_terminal_as_text(tmp_path, hostile):
     text = screen(plain(hostile))
     assert not any(character in text for character in "\x1b\x9b\x07\r\u202e")

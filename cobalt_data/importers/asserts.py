@@ -4,9 +4,11 @@
 a tolerance) become `call` tests, whose expected value never enters the program's sandbox. Everything else stays an `assert`
 test: source in terms of `candidate`, complete with the earlier statements and helper functions that it needs.
 
-Asserts that hand code to the candidate (`candidate(values, int)`) cannot be judged from outside its sandbox and are left out;
-a row without others is an `UnusableRow`. Asserts that hold for every program (`assert True`, a call compared with itself) are left out: they would only dilute pass
-rates. A tolerance becomes the problem's checker `float:EPS`, which loosens the exact comparisons of floats in the same
+Left out are asserts that hold for every program (`assert True`, a call compared with itself), as they would only dilute pass
+rates, and asserts that hand code to the candidate (`candidate(values, int)`), as only data can enter its sandbox; a row
+without others is an `UnusableRow`.
+
+A tolerance becomes the problem's checker `float:EPS`, which loosens the exact comparisons of floats in the same
 problem as well; a large one, or several in one problem, stay in the asserts.
 """
 
@@ -69,11 +71,9 @@ def asserts_to_tests(
             unusable = True
         elif not _always_holds(statement):
             tests.append(_assert_test([*needed_statements(statement, before), statement]))
-    if unusable and not tests:
-        message = (
-            f"field '{name}' hands functions or types to {entry_point}, and only data can enter a sandbox: left out"
-        )
-        raise UnusableRow("unusable tests", message)
+    if not tests and unusable:
+        message = "hands functions or types to {}, and only data can enter a sandbox: left out"
+        raise UnusableRow("unusable tests", f"field '{name}' {message.format(entry_point)}")
     if not tests:
         raise BadRow("no tests", f"field '{name}' has no assert that calls {entry_point} or candidate: add one")
     return tests, None if eps is None else f"float:{eps:g}"

@@ -105,12 +105,12 @@ def roll_out(
         if not going:
             meter.turns_left_out(turns - turn)
             break
-        if abandoned is not None and abandoned.is_set():
-            raise Abandoned
+        _leave_if(abandoned)
         with meter.generating():
             completions = _complete(going, engine, sampling, run_seed, turn)
         _judge_and_answer(going, completions, pool, template)
         meter.turn_done(len(going), sum(completion.completion_tokens for completion in completions))
+    _leave_if(abandoned)  # what a pool that was being closed did to the last turn must not count
     recorded = recorded_sampling(sampling, template, turns)
     return RolledOut(
         tuple(
@@ -124,6 +124,11 @@ def roll_out(
         ),
         Counter(conversation.dropped for conversation in conversations if conversation.dropped is not None),
     )
+
+
+def _leave_if(abandoned: threading.Event | None) -> None:
+    if abandoned is not None and abandoned.is_set():
+        raise Abandoned
 
 
 def _end_what_does_not_fit(conversations: Sequence[_Conversation], engine: Engine, sampling: Sampling) -> None:

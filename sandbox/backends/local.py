@@ -41,6 +41,7 @@ class LocalLink:
                 user=user,
                 group=user,
                 extra_groups=None if user is None else [],
+                start_new_session=True,  # a Ctrl-C at the terminal is for cobalt, not for its sandboxes
             )
         except OSError as error:
             self._socket.close()

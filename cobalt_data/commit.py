@@ -1,8 +1,7 @@
-"""Writing a version: all of it or nothing.
+"""Writing a version: its tables completed, cut into shards, hashed, and described by a manifest.
 
-Shards go into a staging directory that is renamed once it is complete and on disk; only then does `latest` move. A process
-killed at any point leaves the previous version whole. `latest` moves only if it still stands where it stood when the parent
-was opened: of two processes that write at once, the second keeps its version and is told so.
+A process killed at any point leaves the previous version whole (`cobalt_data.staging`). `latest` moves only if it still stands
+where it stood when the parent was opened: of two processes that write at once, the second keeps its version and is told so.
 
 Shard boundaries are drawn by the ids of the rows, not by counting them, so that adding or removing a row rewrites one shard
 and leaves the others, which the new version then shares with its parent.
@@ -10,14 +9,9 @@ and leaves the others, which the new version then shares with its parent.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import errno
-import fcntl
 import hashlib
 import os
-import secrets
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,15 +25,15 @@ import pyarrow.parquet as pq
 
 from cobalt_data.card import write_card
 from cobalt_data.content import content_digest
-from cobalt_data.dataset import Version, latest_id
-from cobalt_data.errors import CobaltError, DatasetMoved, InputError
+from cobalt_data.dataset import Version, latest_id, load_version
+from cobalt_data.errors import InputError
 from cobalt_data.inheritance import inherit
-from cobalt_data.manifest import Counts, Manifest, Shard, version_id
+from cobalt_data.manifest import SIDE, Counts, Manifest, Shard, version_id
 from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.staging import clear_disk_errors, publish, staging_directory
 
 ROWS_PER_SHARD = 16_384  # on average
 ROWS_PER_GROUP = 2_048  # keeps row groups within what the dataset viewer of the Hub reads
-STAGING_PREFIX = ".staging-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +57,31 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
     Tables that the change does not name are carried over from the first parent. Raises InputError where a version without
     parents would hide an existing dataset, DatasetMoved where another process moved `latest`, CobaltError on a full disk.
     """
+    if dataset is None and parents[0].origin:
+        raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
     target = Path(dataset) if dataset is not None else parents[0].dataset
     tables, counts = _complete(change, parents)
     at_home = bool(parents) and target.resolve() == parents[0].dataset.resolve()
     latest_before = parents[0].latest_when_opened if at_home else latest_id(target)
-    try:
-        with _staging(target) as staging:
-            shards = {
-                name: tuple(_write_shards(name, tables[name], staging, parents)) for name in TABLES if name in tables
-            }
-            parent_ids = tuple(parent.id for parent in parents)
-            manifest = Manifest(
-                id=version_id(shards, change.operation, change.arguments, change.seed, parent_ids),
-                parents=parent_ids,
-                operation=change.operation,
-                arguments=change.arguments,
-                seed=change.seed,
-                counts=counts,
-                tables=shards,
-                code_version=metadata.version("cobalt-rl"),
-                created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                recorded=change.recorded,
-            )
-            manifest.save(staging)
-            write_card(staging, manifest)
-            _publish(target, staging, manifest, latest_before, at_home)
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise CobaltError(
-                f"{target}: no space left on the disk; nothing was changed, make room and repeat"
-            ) from None
-        raise CobaltError(f"{target}: cannot write there ({error.strerror}); nothing was changed") from None
-    return Version(target, Manifest.load(target / "versions" / manifest.id), latest_id(target))
+    with clear_disk_errors(target), staging_directory(target) as staging:
+        shards = {name: tuple(_write_shards(name, tables[name], staging, parents)) for name in TABLES if name in tables}
+        parent_ids = tuple(parent.id for parent in parents)
+        manifest = Manifest(
+            id=version_id(shards, change.operation, change.arguments, change.seed, parent_ids),
+            parents=parent_ids,
+            operation=change.operation,
+            arguments=change.arguments,
+            seed=change.seed,
+            counts=counts,
+            tables=shards,
+            code_version=metadata.version("cobalt-rl"),
+            created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            recorded=change.recorded,
+        )
+        manifest.save(staging)
+        write_card(staging, manifest)
+        publish(target, staging, manifest, latest_before, at_home)
+    return load_version(target, manifest.id, latest_id(target))
 
 
 def _complete(change: Change, parents: Sequence[Version]) -> tuple[dict[str, pa.Table], dict[str, Counts]]:
@@ -120,6 +107,7 @@ def _write_shards(name: str, table: pa.Table, staging: Path, parents: Sequence[V
     table = table.select(TABLES[name].names).cast(TABLES[name])
     table = table.take(pc.sort_indices(table, sort_keys=[("split", "ascending"), (key, "ascending")]))
     _refuse_repeated_ids(name, table[key])
+    _refuse_strange_sides(name, table["split"])
     (staging / name).mkdir()
     for split, index, part in _shard_bounds(table, key):
         path = f"{name}/{split}-{index:05d}.parquet"
@@ -154,6 +142,12 @@ def _refuse_repeated_ids(name: str, ids: pa.ChunkedArray) -> None:
         raise InputError(f"{name}: id {first['values']} stands in {first['counts']} rows; ids must be unique")
 
 
+def _refuse_strange_sides(name: str, splits: pa.ChunkedArray) -> None:
+    for split in pc.unique(splits).to_pylist():
+        if not SIDE.fullmatch(split):
+            raise InputError(f"{name}: split {split[:80]!r} is no name: use letters, digits and _, at most 64 of them")
+
+
 def _link(source: Path, target: Path) -> bool:
     try:
         os.link(source, target)
@@ -166,70 +160,3 @@ def _sync_and_hash(path: Path) -> str:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextlib.contextmanager
-def _staging(target: Path) -> Iterator[Path]:
-    """A directory beside the versions, removed unless it was renamed; leftovers of killed processes are cleared away.
-
-    Its owner holds a lock on it for as long as it lives, which is how a leftover is told from a neighbour at work.
-    """
-    versions = target / "versions"
-    versions.mkdir(parents=True, exist_ok=True)
-    staging = versions / f"{STAGING_PREFIX}{secrets.token_hex(8)}"
-    with contextlib.ExitStack() as held:
-        with _locked(target, fcntl.LOCK_EX):
-            for leftover in versions.glob(f"{STAGING_PREFIX}*"):
-                with contextlib.suppress(BlockingIOError), _locked(leftover, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                    shutil.rmtree(leftover)
-            staging.mkdir()
-            held.callback(shutil.rmtree, staging, ignore_errors=True)
-            held.enter_context(_locked(staging, fcntl.LOCK_EX))
-        yield staging
-
-
-def _publish(target: Path, staging: Path, manifest: Manifest, latest_before: str | None, at_home: bool) -> None:
-    """Renames the staging directory to its version and moves `latest`, under the dataset's lock."""
-    final = target / "versions" / manifest.id
-    with _locked(target, fcntl.LOCK_EX):
-        is_new = not final.exists()
-        latest = latest_id(target)
-        if is_new and latest is not None and not at_home:
-            raise InputError(
-                f"{target} already holds a dataset (latest version {latest}); write to another directory with -o"
-            )
-        if is_new:
-            _sync_directory(staging)
-            staging.rename(final)
-            _sync_directory(final.parent)
-        if latest == latest_before if is_new else latest in (None, *manifest.parents):
-            _point_latest(target, manifest.id)
-        elif is_new:
-            raise DatasetMoved(
-                f"{target}: another process wrote version {latest} meanwhile; this work is kept as {target}@{manifest.id}"
-            )
-
-
-def _point_latest(target: Path, version: str) -> None:
-    link = target / f".latest-{secrets.token_hex(8)}"
-    link.symlink_to(Path("versions") / version)
-    link.replace(target / "latest")
-    _sync_directory(target)
-
-
-@contextlib.contextmanager
-def _locked(directory: Path, mode: int) -> Iterator[None]:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, mode)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

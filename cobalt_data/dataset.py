@@ -8,13 +8,17 @@
       runs/ID/                       unfinished work that can be resumed
 
 Versions are immutable; a shard that two of them share is one file with two names (a hard link). Writing is in
-`cobalt_data.commit`.
+`cobalt_data.commit`, removing in `cobalt_data.gc`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import contextlib
+import fcntl
+import os
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +27,39 @@ import pyarrow.parquet as pq
 
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Manifest
+from cobalt_data.references import HubReference, parse_reference
 from cobalt_data.schemas import TABLES
 
 MADE_BY = {"problems": "cobalt data import", "trajectories": "cobalt data collect", "prompts": "cobalt data cut"}
 SHORTEST_VERSION_PREFIX = 4
 
 
+class Lease:
+    """A share of the lock on a version's directory: as long as it lives, `cobalt data gc` keeps the version."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        with contextlib.suppress(OSError):  # the version is gone, which opening it reports; or a disk without locks
+            descriptor = os.open(directory, os.O_RDONLY)
+            weakref.finalize(self, os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+    def __reduce__(self) -> tuple[type[Lease], tuple[Path]]:
+        return (Lease, (self._directory,))
+
+
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One immutable state of a dataset. `latest_when_opened` lets `commit` notice that somebody else wrote meanwhile."""
+    """One immutable state of a dataset. `latest_when_opened` lets `commit` notice that somebody else wrote meanwhile.
+
+    `origin` is the Hub reference that stands for a version in the cache, where nothing else is to be written.
+    """
 
     dataset: Path
     manifest: Manifest
     latest_when_opened: str | None
+    origin: str | None = None
+    lease: Lease | None = field(default=None, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -47,7 +71,7 @@ class Version:
 
     @property
     def reference(self) -> str:
-        return f"{self.dataset}@{self.id}"
+        return self.origin or f"{self.dataset}@{self.id}"
 
     def has(self, name: str) -> bool:
         return self.manifest.rows(name) > 0
@@ -58,11 +82,13 @@ class Version:
         parts = [pq.read_table(self.path / shard.path, schema=TABLES[name], partitioning=None) for shard in shards]
         return pa.concat_tables(parts) if parts else TABLES[name].empty_table()
 
-    def rows(self, name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
-        """The rows of `table`, as dictionaries, a shard in memory at a time."""
+    def rows(
+        self, name: str, split: str | None = None, columns: Sequence[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of `table`, as dictionaries, a batch in memory at a time; only `columns` where they are given."""
         for shard in self._shards(name):
             if split in (None, shard.split):
-                for batch in pq.ParquetFile(self.path / shard.path).iter_batches(batch_size=1024):
+                for batch in pq.ParquetFile(self.path / shard.path).iter_batches(1024, columns=columns):
                     yield from batch.to_pylist()
 
     def glob(self, name: str) -> str:
@@ -77,19 +103,31 @@ class Version:
 
 
 def open_version(reference: str | Path) -> Version:
-    """Opens `PATH` (its latest version) or `PATH@VERSION` (an id or a unique prefix of one). Raises InputError."""
-    text = str(reference)
-    if text.startswith("hf://"):
-        raise InputError(f"{text}: references to the Hub are not supported yet; give the path of a local dataset")
-    path, _, wanted = text.rpartition("@") if "@" in text and not Path(text).exists() else (text, "", "")
-    dataset = Path(path)
+    """Opens `PATH` (its latest version), `PATH@VERSION` (an id or a unique prefix of one) or, downloaded into the cache and
+    verified, `hf://datasets/USER/NAME@TAG`. Raises InputError, and HubError where the Hub refuses.
+    """
+    parsed = parse_reference(reference)
+    if isinstance(parsed, HubReference):
+        from cobalt_data.pull import open_from_hub
+
+        return open_from_hub(parsed)
+    dataset, wanted = parsed.dataset, parsed.version
     if not dataset.exists():
         raise InputError(f"{dataset}: there is no such dataset; make one with `cobalt data import SOURCE -o {dataset}`")
     latest = latest_id(dataset)
     if latest is None:
         raise InputError(f"{dataset} is not a cobalt dataset (it has no `latest`); make one with `cobalt data import`")
-    chosen = _find(dataset, wanted) if wanted else latest
-    return Version(dataset, Manifest.load(dataset / "versions" / chosen), latest)
+    return load_version(dataset, _find(dataset, wanted) if wanted else latest, latest)
+
+
+def load_version(dataset: Path, version_id: str, latest: str | None, origin: str | None = None) -> Version:
+    """The version of that id, where `latest` is what the dataset's latest one was found to be. Raises InputError."""
+    directory = dataset / "versions" / version_id
+    lease = Lease(directory)
+    manifest = Manifest.load(directory)
+    if manifest.id != version_id:
+        raise InputError(f"{directory} is damaged (its manifest is that of version {manifest.id}): restore it")
+    return Version(dataset, manifest, latest, origin, lease)
 
 
 def latest_id(dataset: Path) -> str | None:

@@ -27,32 +27,31 @@ class Entry:
 
 
 def history(version: Version) -> list[Entry]:
-    """`version` and its ancestors: a child before its parents, else the youngest first."""
-    manifests = _ancestors(version)
-    children = Counter(parent for manifest in manifests.values() for parent in manifest.parents)
-    ready = [version.id]
+    """`version` and its ancestors: every version before its parents, and where that leaves a choice the youngest first."""
+    known = set(version_ids(version.dataset))
+    manifests = _at_hand(version, known)
+    unlisted_children = Counter(parent for manifest in manifests.values() for parent in set(manifest.parents))
     entries: list[Entry] = []
+    ready = [version.manifest]
     while ready:
-        ready.sort(key=lambda ready_id: (manifests[ready_id].created_at, ready_id))
-        manifest = manifests[ready.pop()]
-        entries.append(_entry(manifest, manifests.keys()))
-        for parent in manifest.parents:
-            children[parent] -= 1
-            if children[parent] == 0 and parent in manifests:
-                ready.append(parent)
+        ready.sort(key=lambda manifest: (manifest.created_at, manifest.id))
+        manifest = ready.pop()
+        entries.append(_entry(manifest, known))
+        for parent in known.intersection(manifest.parents):
+            unlisted_children[parent] -= 1
+            if not unlisted_children[parent]:
+                ready.append(manifests[parent])
     return entries
 
 
-def _ancestors(version: Version) -> dict[str, Manifest]:
-    """The manifests of `version` and of all its ancestors that this dataset holds, by id."""
-    at_hand = set(version_ids(version.dataset))
+def _at_hand(version: Version, known: set[str]) -> dict[str, Manifest]:
+    """The manifests of the version and of those ancestors that its dataset holds, by id."""
     manifests = {version.id: version.manifest}
-    waiting = [version.manifest]
-    while waiting:
-        for parent in waiting.pop().parents:
-            if parent in at_hand and parent not in manifests:
-                manifests[parent] = Manifest.load(version.dataset / "versions" / parent)
-                waiting.append(manifests[parent])
+    unread = [version.manifest]
+    while unread:
+        for parent in known.intersection(unread.pop().parents) - manifests.keys():
+            manifests[parent] = Manifest.load(version.dataset / "versions" / parent)
+            unread.append(manifests[parent])
     return manifests
 
 

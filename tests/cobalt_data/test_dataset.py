@@ -43,10 +43,9 @@ def imported(rows: list[dict], **tables: list[dict]) -> Change:
 
 
 def narrowed(version, keep: int) -> Change:
-    table = version.table("problems").slice(0, keep)
-    return Change(
-        "narrow", {"keep": keep}, None, {"problems": table}, {"problems": Counts(9, keep, {"too many": 9 - keep})}
-    )
+    table = version.table("problems")
+    counts = Counts(table.num_rows, keep, {"too many": table.num_rows - keep})
+    return Change("narrow", {"keep": keep}, None, {"problems": table.slice(0, keep)}, {"problems": counts})
 
 
 def test_a_version_reads_back_what_was_written(tmp_path):
@@ -150,7 +149,10 @@ def test_references_that_lead_nowhere_say_so(tmp_path):
         tmp_path / "none": "no such dataset",
         tmp_path / "plain": "not a cobalt dataset",
         f"{tmp_path / 'd'}@ffffffff": "no such version",
-        "hf://datasets/a/b@c": "not supported",
+        f"{tmp_path / 'd'}@../..": "no such dataset",
+        f"{tmp_path / 'd'}@....": "no such version",
+        "hf://datasets/../b@c": "no repository",
+        "hf://models/a/b": "no dataset",
     }.items():
         with pytest.raises(InputError, match=words):
             open_version(reference)
@@ -222,4 +224,5 @@ def test_a_full_disk_is_one_clear_line_and_changes_nothing(tmp_path):
         assert open_version(disk / "d").id == first.id
         assert version_ids(disk / "d") == [first.id]
     finally:
+        del first  # it holds a share of the lock on its directory
         subprocess.run(["umount", disk], check=True)

@@ -1,0 +1,57 @@
+"""How a version is named: `PATH`, `PATH@VERSION` or, on the Hub, `hf://datasets/USER/NAME@TAG`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobalt_data.errors import InputError
+
+HUB_PREFIX = "hf://datasets/"
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9_][\w.-]{0,95}", re.ASCII)
+_TAG = re.compile(r"[A-Za-z0-9_][\w.-]{0,127}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalReference:
+    """A dataset's directory and, unless its latest version is meant, an id or the beginning of one."""
+
+    dataset: Path
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HubReference:
+    """A dataset repository and, unless its newest state is meant, a tag: the id of a version."""
+
+    repository: str
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        if not _REPOSITORY.fullmatch(self.repository) or ".." in self.repository or "--" in self.repository:
+            raise InputError(f"{self.repository!r} is no repository of the Hub: write it as USER/NAME")
+        if self.tag is not None and not _TAG.fullmatch(self.tag):
+            raise InputError(f"{self.tag!r} is no tag of {self.repository}: it is the id of a version")
+
+    def __str__(self) -> str:
+        return f"{HUB_PREFIX}{self.repository}" + (f"@{self.tag}" if self.tag else "")
+
+
+def parse_reference(reference: str | Path) -> LocalReference | HubReference:
+    """Raises InputError where the reference names something on the Hub that cannot exist."""
+    text = str(reference)
+    if text.startswith("hf://"):
+        return parse_hub_reference(text)
+    path, at, version = text.rpartition("@")
+    if at and "/" not in version and not Path(text).exists():
+        return LocalReference(Path(path), version or None)
+    return LocalReference(Path(text), None)
+
+
+def parse_hub_reference(text: str) -> HubReference:
+    """`hf://datasets/USER/NAME[@TAG]` or, where only the Hub can be meant, `USER/NAME[@TAG]`. Raises InputError."""
+    if text.startswith("hf://") and not text.startswith(HUB_PREFIX):
+        raise InputError(f"{text} is no dataset: write it as {HUB_PREFIX}USER/NAME@TAG")
+    repository, _, tag = text.removeprefix(HUB_PREFIX).partition("@")
+    return HubReference(repository, tag or None)

@@ -81,6 +81,7 @@ def docker_profile() -> dict[str, Any]:
         "syscalls": [
             {"names": names + started_by_docker, "action": "SCMP_ACT_ALLOW"},
             {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [without_namespaces]},
+            {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS},  # older Docker has no default
             *families,
             _argument_is("prlimit64", "SCMP_CMP_EQ", 0),
         ],

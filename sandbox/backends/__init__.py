@@ -47,17 +47,22 @@ class Backend(Protocol):
 def choose(name: str) -> Backend:
     """The backend called `name`. Raises SandboxUnavailable if it cannot work here, InputError if there is none such."""
     from sandbox.backends.bubblewrap import Bubblewrap
+    from sandbox.backends.docker import Docker
     from sandbox.backends.process import Process
 
     if name == "process":
         return Process()
     if name == "bubblewrap":
         return Bubblewrap()
+    if name == "docker":
+        return Docker()
     if name != "auto":
         raise InputError(f"there is no backend {name!r}: use auto, docker, bubblewrap or process")
-    try:
-        return Bubblewrap()
-    except SandboxUnavailable as error:
-        raise SandboxUnavailable(
-            f"no sandbox works here: {error}. For trusted programs only, ask for the backend `process` by name"
-        ) from None
+    reasons = []
+    for backend in (Docker, Bubblewrap):
+        try:
+            return backend()
+        except SandboxUnavailable as error:
+            reasons.append(f"{backend.name}: {error}")
+    reasons.append("for trusted programs only, ask for the backend `process` by name")
+    raise SandboxUnavailable("no sandbox works here; " + "; ".join(reasons))

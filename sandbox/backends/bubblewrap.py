@@ -59,7 +59,13 @@ class Bubblewrap:
             self._user = None
 
     def launch(self) -> LocalLink:
-        config = {"mounts": [["/tmp", _SCRATCH]], "scratch": ["/tmp"], "seccomp": self._filter, "packages": [_PACKAGES]}
+        config = {
+            "mounts": [["/tmp", _SCRATCH]],
+            "scratch": ["/tmp"],
+            "seccomp": self._filter,
+            "packages": [_PACKAGES],
+            "count_processes": True,
+        }
         return LocalLink(self._command, config, {}, user=self._user)
 
     def close(self) -> None:

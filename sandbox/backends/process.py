@@ -27,7 +27,13 @@ class Process:
         packages.mkdir()
         for package in running().packages:
             (packages / package.name).symlink_to(package)
-        config = {"mounts": [], "scratch": [str(home)], "seccomp": "", "packages": [str(packages)]}
+        config = {
+            "mounts": [],
+            "scratch": [str(home)],
+            "seccomp": "",
+            "packages": [str(packages)],
+            "count_processes": False,
+        }
         command = [str(running().executable), *bootstrap.FLAGS, "-c", bootstrap.COMMAND]
         return LocalLink(
             command,

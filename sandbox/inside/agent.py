@@ -56,8 +56,8 @@ class Channel:
 
 
 class Agent:
-    def __init__(self, channel: Channel, scratch: Scratch) -> None:
-        self._channel, self._scratch = channel, scratch
+    def __init__(self, channel: Channel, scratch: Scratch, count_processes: bool) -> None:
+        self._channel, self._scratch, self._count_processes = channel, scratch, count_processes
         self._names = runner.preloaded_names()
         self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
 
@@ -136,7 +136,7 @@ class Agent:
     def _become(self, kind: bytes, payload: bytes, fds: Descriptors, nonce: bytes) -> NoReturn:
         """In the forked process: the test. It never returns into the agent's loop."""
         try:
-            fds = runner.enter(fds, self._limits)
+            fds = runner.enter(fds, self._limits, self._count_processes)
             if kind == b"s":
                 runner.run_stdin(self._program, self._code, fds)
             elif kind == b"c":
@@ -199,7 +199,7 @@ def main(config: dict[str, Any]) -> NoReturn:
     runner.supply_site_builtins()
     sys.argv[:], sys.path[:0] = ["main.py"], [config["scratch"][0]]
     sys.path += config["packages"]
-    agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]))
+    agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]), config["count_processes"])
     for name in [name for name in sys.modules if name.split(".")[0] in ("sandbox", "ctypes", "_ctypes")]:
         del sys.modules[name]
     gc.collect()

@@ -69,7 +69,6 @@ def limit_resources() -> None:
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_MEMLOCK: 64 << 10,
-        resource.RLIMIT_SIGPENDING: 256,
     }
     for kind, limit in fixed.items():
         lower_limit(kind, limit)

@@ -79,8 +79,11 @@ def supply_site_builtins() -> None:
     builtins.help = _Helper()
 
 
-def enter(fds: Descriptors, limits: Limits) -> Descriptors:
-    """Makes this forked process the program's: its streams, its session, its limits. Returns where the others went."""
+def enter(fds: Descriptors, limits: Limits, count_processes: bool) -> Descriptors:
+    """Makes this forked process the program's: its streams, its session, its limits. Returns where the others went.
+
+    The kernel counts processes per user: `count_processes` only where no one else shares the user.
+    """
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for source, target in ((fds.stdin, 0), (fds.stdout, 1), (fds.stderr, 2)):
@@ -91,10 +94,11 @@ def enter(fds: Descriptors, limits: Limits) -> Descriptors:
     for kind, limit in (
         (resource.RLIMIT_CPU, int(limits.cpu_s) + 2),
         (resource.RLIMIT_DATA, limits.memory + _ROOM_BEYOND_LIMIT),
-        (resource.RLIMIT_NPROC, limits.processes),
         (resource.RLIMIT_FSIZE, max(limits.output, limits.file) + 1),
     ):
         harden.lower_limit(kind, limit)
+    if count_processes:
+        harden.lower_limit(resource.RLIMIT_NPROC, limits.processes)
     return Descriptors(0, 1, 2, *kept)
 
 

@@ -61,7 +61,8 @@ class Scratch:
 
 def _empty(directory: str) -> None:
     top = os.fsencode(directory)
-    os.chmod(top, 0o700)
+    if os.stat(top).st_mode & 0o700 != 0o700:
+        os.chmod(top, 0o700)
     moved = 0
     while names := os.listdir(top):
         for name in names:

@@ -1,6 +1,12 @@
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from cobalt_data.commit import Change, commit
+from cobalt_data.dataset import table_from_rows
+from cobalt_data.rows import Problem, Prompt
+from sandbox import Judge, Pool
 
 
 @pytest.fixture
@@ -22,3 +28,65 @@ def tiny_llama(tiny_shape):
     """A random Llama with grouped heads and tied weights, in float32."""
     torch.manual_seed(0)
     return LlamaForCausalLM(LlamaConfig(**tiny_shape, tie_word_embeddings=True)).eval()
+
+
+WORDS = ["one", "two", "three"]
+PROGRAMS = [f"```python\nprint({number})\n```\n" for number in (1, 2, 3)]
+VOCABULARY = ["<unk>", "<end>", "<user>", "<assistant>", "print", "hm ", *WORDS, *PROGRAMS]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<{{ message.role }}> {{ message.content }} {% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+@pytest.fixture(scope="session")
+def toy_model(tmp_path_factory):
+    """A model directory whose tokens are whole programs: untrained, it solves a problem now and then."""
+    directory = tmp_path_factory.mktemp("models") / "toy"
+    words = Tokenizer(models.WordLevel({word: index for index, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.decoder = decoders.Fuse()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<end>", pad_token="<end>")
+    tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer.save_pretrained(directory)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        bos_token_id=None,
+        eos_token_id=VOCABULARY.index("<end>"),
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(directory)
+    return str(directory)
+
+
+def toy_dataset(directory, split="train", tests=True):
+    """A version with one problem and one prompt per word: print the number that the word means."""
+    problems, prompts = [], []
+    for number, word in enumerate(WORDS, start=1):
+        test = {"kind": "stdin", "public": True, "input": "", "output": str(number)}
+        problem = Problem(f"toy/{word}", "toy", word, None, f"print {word}", "", (test,), Judge(), (), {}, split)
+        chat = ({"role": "user", "content": f"print {word}"},)
+        prompt = Prompt(None, problem.problem_id, 0, chat, (test,) if tests else (), Judge(), 0.0, None, 4, split)
+        problems.append(problem.to_row())
+        prompts.append(prompt.to_row())
+    rows = {"problems": problems, "prompts": prompts}
+    tables = {name: table_from_rows(name, of_table) for name, of_table in rows.items()}
+    return commit(Change("import", {"format": "toy"}, None, tables, {}), dataset=directory)
+
+
+@pytest.fixture
+def toy_version(tmp_path):
+    return toy_dataset(tmp_path / "toy")
+
+
+@pytest.fixture(scope="session")
+def pool():
+    with Pool("process", workers=1) as pool:
+        yield pool

@@ -1,0 +1,139 @@
+"""Checkpoints: a model directory in Hugging Face format that is also all a run needs to go on.
+
+    OUTPUT/run.json                 what the run is: dataset version, model, settings
+    OUTPUT/checkpoint-000010/       config.json, model.safetensors (the float32 masters), tokenizer with its chat template,
+                                    generation_config.json
+        cobalt.json                 where it came from: run.json's content, code version, step, prompts used so far
+        optimizer.pt                the moments of AdamW
+
+A checkpoint is filled aside, synced and renamed: it is there whole or not at all. Everything random in a run is seeded by what
+it is drawn for, so a step number and a cursor stand in for the state of random generators.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cobalt_data.errors import CobaltError, InputError
+from cobalt_train.config import FREE_ON_RESUME, TrainConfig
+
+RUN, STATE, OPTIMIZER = "run.json", "cobalt.json", "optimizer.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What makes two runs the same one."""
+
+    dataset: str  # version id
+    model: str
+    model_revision: str
+    template: Mapping[str, Any] | None  # name and hash of the prompt template, where the dataset tells
+    config: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainState:
+    """How far a run is: steps and updates made, prompts used."""
+
+    step: int = 0
+    updates: int = 0
+    cursor: int = 0
+
+
+def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
+    """Claims the directory for this run. Raises InputError if it holds another, or this one and `resume` was not asked."""
+    file = output / RUN
+    if file.exists():
+        if not resume:
+            raise InputError(f"{output} holds a run already: resume it, or choose another directory")
+        _refuse_another_run(output, json.loads(file.read_text(encoding="utf-8")), run)
+    elif resume:
+        raise InputError(f"{output} holds no run to resume")
+    elif output.exists() and any(output.iterdir()):
+        raise InputError(f"{output} is not empty and holds no run: choose another directory")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for leftover in output.glob(".checkpoint-*"):
+            shutil.rmtree(leftover)
+        file.write_text(json.dumps(asdict(run), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+
+
+def latest_checkpoint(output: Path) -> Path | None:
+    return max(output.glob("checkpoint-*"), default=None)
+
+
+def save_checkpoint(
+    output: Path,
+    state: TrainState,
+    run: RunIdentity,
+    model: Any,
+    tokenizer: Any,
+    optimizer: torch.optim.Optimizer,
+    keep: int,
+) -> Path:
+    """Writes a checkpoint, then removes all but the last `keep`. Raises CobaltError, with the earlier ones intact."""
+    place = output / f"checkpoint-{state.step:06d}"
+    aside = output / f".{place.name}"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+        facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
+        (aside / STATE).write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        for file in aside.iterdir():
+            _sync(file)
+        _sync(aside)
+        aside.rename(place)
+        _sync(output)
+    except Exception as error:  # safetensors and torch wrap a full disk in exceptions of their own
+        shutil.rmtree(aside, ignore_errors=True)
+        raise CobaltError(
+            f"{place}: the checkpoint cannot be written ({error}); earlier ones are whole: make room, then resume"
+        ) from error
+    for old in sorted(output.glob("checkpoint-*"))[:-keep]:
+        shutil.rmtree(old)
+    return place
+
+
+def load_state(checkpoint: Path, optimizer: torch.optim.Optimizer) -> TrainState:
+    """Restores the optimizer in place. Raises InputError for a damaged checkpoint."""
+    try:
+        facts = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+        optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
+        return TrainState(step=facts["step"], updates=facts["updates"], cursor=facts["cursor"])
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None
+
+
+def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentity) -> None:
+    now = asdict(run)
+    for name, label in (("dataset", "dataset version"), ("model_revision", "model revision")):
+        if before[name] != now[name]:
+            raise InputError(
+                f"{output} was trained with {label} {before[name]}, not {now[name]}: resume with the same one"
+            )
+    for name in asdict(TrainConfig()):
+        old, new = before["config"].get(name), now["config"][name]
+        if old != new and name not in FREE_ON_RESUME:
+            raise InputError(f"{output} was trained with {name} = {old}, not {new}: resume with the same setting")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,38 @@
+"""A file of JSON lines, one or more per step, that a resumed run continues as if it had never stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cobalt_data.errors import CobaltError
+
+
+class Journal:
+    """Opens `path` and drops what a killed run wrote of steps after `last_step`, which will be done again."""
+
+    def __init__(self, path: Path, last_step: int) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines if _step(line) <= last_step]
+        aside = path.with_name(f"{path.name}.aside")
+        aside.write_text("".join(kept), encoding="utf-8")
+        aside.replace(path)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Adds a line; `record` has a `step`. Raises CobaltError if the disk refuses."""
+        try:
+            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise CobaltError(f"{self.path}: cannot be written ({error.strerror}); make room, then resume") from None
+
+
+def _step(line: str) -> float:
+    """The step of a line; infinite for one that was cut off."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

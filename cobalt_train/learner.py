@@ -1,0 +1,144 @@
+"""One step of learning: the policy, its optimizer, and the updates that a step's batches make.
+
+Weights are float32 masters and AdamW's moments with them; forward and backward passes compute in bfloat16, by autocast,
+where asked to. The gradients of an update add up over micro-batches, each already weighted by the denominator of the whole
+update (`cobalt_train.objectives.row_weights`), so how rows are cut does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cobalt_data.errors import CobaltError
+from cobalt_train.batch import Batch, padded, split_evenly
+from cobalt_train.config import TrainConfig
+from cobalt_train.figures import Figures
+from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
+from cobalt_train.scoring import Scores, check_scores, prepare, score
+
+MISMATCH_RANGE = (0.5, 2.0)
+
+
+class Learner:
+    """Trains `model` in place. `reference` is the model before training, needed where `config.kl_coefficient` is above 0."""
+
+    def __init__(self, model: Any, reference: Any | None, name: str, longest: int, config: TrainConfig) -> None:
+        for network in (model, reference):
+            if network is not None:
+                prepare(network, name, longest, config.shared_prefix)
+        self.model = model.eval().requires_grad_(True)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        )
+        self.updates = 0
+        self._reference = reference
+        self._name = name
+        self._config = config
+        self._checked = False
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the next update: a linear warm-up, then constant."""
+        warmup = self._config.warmup_steps
+        return self._config.learning_rate * min(1.0, (self.updates + 1) / warmup if warmup else 1.0)
+
+    def learn(self, batches: Sequence[Batch]) -> Figures:
+        """Makes the updates of one step. Raises CobaltError before an update that would do harm.
+
+        The first step of a process first makes sure that the log-probabilities computed here are those of the model, and
+        that the engine sampled from the same distribution.
+        """
+        figures = Figures()
+        parts = split_evenly(batches, self._config.optimizer_steps)
+        if parts and not self._checked:
+            self._check_scores(parts[0][0])
+        parts = [[self._with_old_logprobs(batch, first=part is parts[0]) for batch in part] for part in parts]
+        for part in parts:
+            self._accumulate(part, figures, on_policy=part is parts[0])
+            if not self._checked:
+                self._check_mismatch(figures)
+                self._checked = True
+            self._update(part, figures)
+        return figures
+
+    def _with_old_logprobs(self, batch: Batch, first: bool) -> Batch:
+        """Only the first update of a step sees the policy that the completions were drawn from."""
+        if self._config.old_logprobs == "engine":
+            return replace(batch, old_logprobs=batch.engine_logprobs)
+        if first:
+            return batch
+        with torch.no_grad():
+            scored = [self._score(self.model, rows) for rows in self._micro_batches(batch)]
+        rows = [row[mask].tolist() for scores in scored for row, mask in zip(scores.logprobs, scores.mask, strict=True)]
+        return replace(batch, old_logprobs=padded(rows))
+
+    def _accumulate(self, part: Sequence[Batch], figures: Figures, on_policy: bool) -> None:
+        """Adds up the gradient of one update's loss, a micro-batch at a time."""
+        pieces = [rows for batch in part for rows in self._micro_batches(batch)]
+        lengths = torch.tensor([length for rows in pieces for length in rows.lengths])
+        weights = row_weights(self._config.objective, lengths, self._config.max_tokens)
+        shares = weights.split([len(rows.completions) for rows in pieces])
+        for rows, share in zip(pieces, shares, strict=True):
+            scores = self._score(self.model, rows)
+            token_losses = self._token_losses(rows, scores, figures)
+            loss = reduce(token_losses, scores.mask, share.to(token_losses.device))
+            loss.backward()
+            figures.add(loss, scores)
+            if on_policy:
+                figures.add_mismatch(scores, rows.engine_logprobs)
+
+    def _token_losses(self, rows: Batch, scores: Scores, figures: Figures) -> Tensor:
+        """(n, T) the objective, its correction for the engine, and the divergence from the reference."""
+        config, device = self._config, scores.logprobs.device
+        old = scores.logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs.to(device)
+        ratio_of = (scores.logprobs, old, rows.advantages.to(device), scores.mask, config.clip())
+        losses = OBJECTIVES[config.objective](*ratio_of)
+        figures.clipped_tokens += int(clipped(*ratio_of).sum())
+        if config.importance_cap is not None:
+            losses = losses * importance_weights(old, rows.engine_logprobs.to(device), config.importance_cap)
+        if self._reference is not None:
+            with torch.no_grad():
+                reference = self._score(self._reference, rows).logprobs
+            losses = losses + config.kl_coefficient * KL_TERMS[config.kl](scores.logprobs, reference)
+            figures.add_divergence(kl_k3(scores.logprobs, reference), scores.mask)
+        return losses
+
+    def _update(self, part: Sequence[Batch], figures: Figures) -> None:
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._config.max_grad_norm).item()
+        if not norm < float("inf"):
+            ids = ", ".join(batch.prompt_id for batch in part)
+            raise CobaltError(
+                f"the gradient of update {self.updates + 1} is not finite (norm {norm}); its prompts: {ids}"
+            )
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.updates += 1
+        figures.grad_norms.append(norm)
+
+    def _check_scores(self, batch: Batch) -> None:
+        config = self._config
+        check_scores(self.model, self._name, batch.prompt, batch.completions, config.temperature, config.shared_prefix)
+
+    def _check_mismatch(self, figures: Figures) -> None:
+        low, high = MISMATCH_RANGE
+        if not low <= figures.mismatch_ratio <= high:
+            raise CobaltError(
+                f"trainer and engine disagree on {self._name}: the mean ratio of their probabilities for the same tokens is "
+                f"{figures.mismatch_ratio:.3g}, outside [{low}, {high}]; the engine does not serve the weights that are trained"
+            )
+
+    def _micro_batches(self, batch: Batch) -> list[Batch]:
+        return batch.micro_batches(self._config.micro_batch_tokens, self._config.shared_prefix)
+
+    def _score(self, model: Any, rows: Batch) -> Scores:
+        config = self._config
+        narrow = config.compute_dtype == "bfloat16"
+        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=narrow):
+            return score(model, rows.prompt, rows.completions, config.temperature, config.shared_prefix)

@@ -1,0 +1,156 @@
+"""The training loop: take prompts, roll out groups, learn from them, hand the weights to the engine, write it down.
+
+One process, one machine: float32 masters in the learner, a copy in the engine's type in the engine, the sandbox in processes
+of its own. Killed at any moment, a run resumes from its last checkpoint and repeats exactly what it did after it (on one
+machine and its library versions): completions are seeded by (run seed, step, prompt, sample).
+
+Left out: several devices, and engines other than `transformers`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cobalt_data.dataset import Version
+from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.errors import InputError
+from cobalt_data.models import ResolvedModel, load_model, load_tokenizer, resolve_model
+from cobalt_train.batch import make_lesson
+from cobalt_train.checkpoint import (
+    RunIdentity,
+    TrainState,
+    latest_checkpoint,
+    load_state,
+    open_output,
+    save_checkpoint,
+)
+from cobalt_train.config import TrainConfig
+from cobalt_train.journal import Journal
+from cobalt_train.learner import Learner
+from cobalt_train.metrics import step_metrics, step_samples
+from cobalt_train.prompts import load_prompts, longest_prompt, total_steps
+from cobalt_train.rollout import roll_out_groups
+from sandbox import Pool
+
+Metrics = Mapping[str, Any]
+Evaluate = Callable[[TransformersEngine], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """Where a finished run lies: the last checkpoint (a model directory), its metrics and its sample completions."""
+
+    checkpoint: Path
+    metrics: Path
+    samples: Path
+    steps: int
+
+
+class Trainer:
+    """Trains a model on the prompts of a dataset version.
+
+    `evaluate` is called with the engine every `config.eval_every` steps; what it returns goes into the step's metrics.
+    Raises InputError for a dataset without usable prompts, a model that cannot be trained, an output directory that holds
+    something else, or a resumed run that is not the same.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        version: Version,
+        model: str,
+        output: Path,
+        *,
+        pool: Pool,
+        resume: bool = False,
+        evaluate: Evaluate | None = None,
+    ) -> None:
+        self._config, self._pool, self._output, self._evaluate = config, pool, output, evaluate
+        resolved = resolve_model(model)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        tokenizer = load_tokenizer(resolved)
+        served = load_model(resolved, config.engine_dtype).to(device)
+        self._engine = TransformersEngine(served, tokenizer, name=resolved.name, revision=resolved.revision)
+        self._prompts = load_prompts(version, self._engine.count_tokens, longest_prompt(config, self._engine.context))
+        self.steps = total_steps(config, self._prompts)
+        self._run = RunIdentity(version.id, resolved.name, resolved.revision, _template(version), asdict(config))
+        open_output(output, self._run, resume)
+
+        checkpoint = latest_checkpoint(output)
+        start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
+        policy = load_model(start, "float32").to(device)
+        reference = load_model(resolved, config.engine_dtype).to(device) if config.kl_coefficient else None
+        longest = config.max_prompt_tokens + config.max_tokens
+        self._learner = Learner(policy, reference, resolved.name, longest, config)
+        self._state = load_state(checkpoint, self._learner.optimizer) if checkpoint else TrainState()
+        self._learner.updates = self._state.updates
+        self._engine.update_weights(policy.state_dict().items())
+        self._metrics = Journal(output / "metrics.jsonl", self._state.step)
+        self._samples = Journal(output / "samples.jsonl", self._state.step)
+
+    def run(self, progress: Callable[[Metrics], None] | None = None) -> TrainResult:
+        """Trains to the last step; `progress` gets each step's metrics. Raises CobaltError, with the last checkpoint intact."""
+        if self._state.step >= self.steps:
+            raise InputError(f"{self._output} has made its {self.steps} steps already: raise steps to go on")
+        while self._state.step < self.steps:
+            metrics = self._step()
+            if progress is not None:
+                progress(metrics)
+            if self._state.step % self._config.save_every == 0 or self._state.step == self.steps:
+                checkpoint = save_checkpoint(
+                    self._output,
+                    self._state,
+                    self._run,
+                    self._learner.model,
+                    self._engine.tokenizer,
+                    self._learner.optimizer,
+                    self._config.keep_last,
+                )
+        return TrainResult(checkpoint, self._metrics.path, self._samples.path, self.steps)
+
+    def _step(self) -> Metrics:
+        config, step = self._config, self._state.step + 1
+        learning_rate = self._learner.learning_rate
+        prompt_ids = self._prompts.take(config.seed, self._state.cursor, config.prompts_per_step)
+        prompts = {prompt_id: self._prompts.by_id[prompt_id] for prompt_id in prompt_ids}
+        rolled_out = roll_out_groups(prompts, step, self._engine, self._pool, config)
+        lesson = make_lesson(rolled_out.groups, config.advantage)
+
+        started = time.perf_counter()
+        figures = self._learner.learn(lesson.batches)
+        learned = time.perf_counter()
+        self._engine.update_weights(self._learner.model.state_dict().items())
+        handed_over = time.perf_counter()
+
+        self._state = TrainState(step, self._learner.updates, self._state.cursor + config.prompts_per_step)
+        metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
+        metrics |= step_metrics(rolled_out.groups, lesson, figures)
+        metrics["learning_rate"] = learning_rate
+        if self._evaluate is not None and config.eval_every and step % config.eval_every == 0:
+            metrics["evaluation"] = self._evaluate(self._engine)
+        metrics["tokens_per_second"] = metrics["generated_tokens"] / rolled_out.generate_seconds
+        metrics["seconds"] = {
+            "generate": rolled_out.generate_seconds,
+            "judge": rolled_out.judge_seconds,
+            "learn": learned - started,
+            "hand_over": handed_over - learned,
+        }
+        for sample in step_samples(step, rolled_out.groups):
+            self._samples.append(sample)
+        self._metrics.append(metrics)
+        return metrics
+
+
+def _template(version: Version) -> Mapping[str, Any] | None:
+    """Name and hash of the template that the trajectories were collected with."""
+    if not version.has("trajectories"):
+        return None
+    sampling = json.loads(next(version.rows("trajectories", columns=["sampling"]))["sampling"])
+    return {"name": sampling.get("template"), "hash": sampling.get("template_hash")}

@@ -1,0 +1,175 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from cobalt_train.config import TrainConfig
+from cobalt_train.trainer import Trainer
+
+CONFIG = TrainConfig(
+    steps=4,
+    save_every=1,
+    prompts_per_step=3,
+    group_size=8,
+    optimizer_steps=1,
+    max_prompt_tokens=32,
+    max_tokens=3,
+    kl_coefficient=0.0,
+    learning_rate=1e-2,
+    compute_dtype="float32",
+    engine_dtype="float32",
+)
+
+
+def timeless(path: Path) -> list[dict]:
+    """The metrics, without what a clock says."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{k: v for k, v in row.items() if k not in ("seconds", "tokens_per_second", "steps")} for row in rows]
+
+
+@pytest.fixture
+def train(toy_model, toy_version, pool, tmp_path):
+    def run(name="run", config=CONFIG, resume=False, version=toy_version, model=toy_model, **settings):
+        trainer = Trainer(replace(config, **settings), version, model, tmp_path / name, pool=pool, resume=resume)
+        return trainer, trainer.run()
+
+    return run
+
+
+def test_the_mean_reward_rises_and_the_checkpoint_serves_what_was_learned(train, toy_model):
+    _, result = train(steps=25, save_every=25)
+    rewards = [row["reward"] for row in timeless(result.metrics)]
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.3
+
+    trained = AutoModelForCausalLM.from_pretrained(result.checkpoint)
+    tokenizer = AutoTokenizer.from_pretrained(result.checkpoint)
+    assert tokenizer.chat_template == AutoTokenizer.from_pretrained(toy_model).chat_template
+    assert trained.get_output_embeddings().weight is trained.get_input_embeddings().weight
+    assert not torch.equal(
+        trained.get_input_embeddings().weight,
+        AutoModelForCausalLM.from_pretrained(toy_model).get_input_embeddings().weight,
+    )
+
+
+def test_engine_and_checkpoint_have_the_weights_of_the_trainer(train):
+    trainer, result = train(steps=2)
+    token_ids = torch.tensor([[3, 4, 6]])
+    saved = AutoModelForCausalLM.from_pretrained(result.checkpoint)(token_ids).logits
+    torch.testing.assert_close(trainer._learner.model(token_ids).logits, saved)
+    torch.testing.assert_close(trainer._engine._model(token_ids).logits, saved)
+
+
+def test_metrics_say_what_happened(train):
+    _, result = train(steps=1, kl_coefficient=1e-3)
+    (row,) = (json.loads(line) for line in result.metrics.read_text().splitlines())
+    assert row["step"] == 1 and row["masked_rows"] == 0
+    assert row["mismatch_ratio"] == pytest.approx(1, abs=1e-3)
+    assert row["clipped_share"] == 0 and row["kl"] == pytest.approx(0, abs=1e-6)
+    assert row["generated_tokens"] >= row["trained_tokens"] > 0
+    assert set(row["seconds"]) == {"generate", "judge", "learn", "hand_over"}
+    samples = [json.loads(line) for line in result.samples.read_text().splitlines()]
+    assert {"step", "prompt_id", "reward", "text"} <= samples[0].keys()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"objective": "gspo"},
+        {"objective": "cispo", "advantage": "mean"},
+        {"objective": "dr_grpo", "advantage": "dr_grpo", "reward": "binary"},
+        {"optimizer_steps": 3, "importance_cap": 2.0, "kl_coefficient": 0.1, "kl": "k3"},
+        {"optimizer_steps": 2, "old_logprobs": "engine"},
+        {"shared_prefix": False},
+        {"compute_dtype": "bfloat16", "engine_dtype": "bfloat16"},
+    ],
+    ids=str,
+)
+def test_every_way_to_train_takes_its_steps(train, settings):
+    _, result = train(steps=2, **settings)
+    for row in timeless(result.metrics):
+        assert row["grad_norm"] > 0
+        assert 0.9 < row["mismatch_ratio"] < 1.1
+
+
+def test_micro_batches_and_the_plain_path_change_nothing_but_rounding(train):
+    _, whole = train("whole", steps=2)
+    _, pieces = train("pieces", steps=2, micro_batch_tokens=8)
+    _, plain = train("plain", steps=2, shared_prefix=False)
+    reference = AutoModelForCausalLM.from_pretrained(whole.checkpoint).state_dict()
+    for other in (pieces, plain):
+        for name, weight in AutoModelForCausalLM.from_pretrained(other.checkpoint).state_dict().items():
+            torch.testing.assert_close(weight, reference[name], rtol=1e-3, atol=2e-4)
+
+
+def test_a_resumed_run_has_the_metrics_and_weights_of_an_uninterrupted_one(train):
+    _, whole = train("whole", optimizer_steps=2)
+    train("parts", steps=1, optimizer_steps=2)
+    train("parts", steps=3, optimizer_steps=2, resume=True)
+    _, parts = train("parts", steps=4, optimizer_steps=2, resume=True)
+    assert timeless(parts.metrics) == timeless(whole.metrics)
+    assert parts.samples.read_text() == whole.samples.read_text()
+    assert (parts.checkpoint / "model.safetensors").read_bytes() == (
+        whole.checkpoint / "model.safetensors"
+    ).read_bytes()
+
+
+def test_a_run_killed_at_any_moment_resumes_to_the_same_metrics(train, toy_model, toy_version, tmp_path):
+    config = replace(CONFIG, steps=6, save_every=2)
+    _, whole = train("whole", config)
+    killed = tmp_path / "killed"
+    for steps_before_kill in (0, 3):
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                CHILD,
+                toy_model,
+                str(toy_version.dataset),
+                str(killed),
+                json.dumps(asdict(config)),
+                str(torch.get_num_threads()),
+            ]
+        )
+        try:
+            _wait_for_lines(killed / "metrics.jsonl", steps_before_kill, process)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    _, resumed = train("killed", config, resume=True)
+    assert timeless(resumed.metrics) == timeless(whole.metrics)
+    assert (resumed.checkpoint / "model.safetensors").read_bytes() == (
+        whole.checkpoint / "model.safetensors"
+    ).read_bytes()
+
+
+CHILD = """
+import json, sys
+from pathlib import Path
+import torch
+from cobalt_data.dataset import open_version
+from cobalt_train.config import TrainConfig
+from cobalt_train.trainer import Trainer
+from sandbox import Pool
+
+model, dataset, output, config, threads = sys.argv[1:]
+torch.set_num_threads(int(threads))
+with Pool("process", workers=1) as pool:
+    resume = (Path(output) / "run.json").exists()
+    Trainer(TrainConfig(**json.loads(config)), open_version(dataset), model, Path(output), pool=pool, resume=resume).run()
+"""
+
+
+def _wait_for_lines(path: Path, lines: int, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and len(path.read_text().splitlines()) >= lines:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"the run wrote no {lines} lines of metrics")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import groupby
 
 import duckdb
@@ -171,6 +172,7 @@ def _trajectory_keys(version: Version) -> Iterator[pa.Table]:
     yield _keys_table(keys)
 
 
+@lru_cache(maxsize=1 << 16)  # models repeat themselves
 def _normal_form(program: str | None, entry_point: str | None) -> str | None:
     if program is None:
         return None

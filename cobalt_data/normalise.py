@@ -1,11 +1,11 @@
 """Programs in a normal form: two programs with the same form differ in nothing but how they are written.
 
-What is levelled: formatting, comments, docstrings (every statement that is only a string) and the names that a program
-gives to its own variables, parameters, functions and classes, which are numbered in the order of their appearance, scope by
-scope. What is not, because the program would mean something else: attributes and whatever a class body binds, parameters
-that some call names (`f(x=1)`), names that an import brings in as they are, the names in `keep` (the entry point that tests
-call), and every name of a program that looks names up as text (`eval`, `globals`, ...). A program that does not parse
-keeps its text, white space aside. The form is compared, not run: `$0` is no Python name, so that it meets no other.
+What is levelled: formatting, comments, docstrings (statements of a module, function or class that are only a string) and
+the names that a program gives to its own variables, parameters, functions and classes, which are numbered in the order of
+their appearance, scope by scope. What is not, because the program would mean something else: attributes and whatever a class
+body binds, parameters that some call names (`f(x=1)`), names that an import brings in as they are, the names in `keep` (the
+entry point that tests call), and every name of a program that looks names up as text (`eval`, `globals`, ...). A program that
+does not parse keeps its text, white space aside. The form is compared, not run: `$0` is no Python name, so it meets no other.
 
 Left out: reordered statements and expressions that compute the same. Those are near-duplicates.
 """
@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 NAME_LOOKUPS = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
+NOT_PARSED = "# not parsed:"  # begins the form of such a program: no other form has a comment
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -32,18 +33,14 @@ def normalise_program(source: str, keep: Collection[str] = ()) -> str:
         names = _Names()
         names.visit(tree)
         names.rename(keep)
-        return ast.unparse(_without_docstrings(tree))
+        return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return " ".join(source.split())
+        return f"{NOT_PARSED} {' '.join(source.split())}"
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            statements = [statement for statement in body if not _is_only_a_string(statement)]
-            node.body = statements or [ast.Pass()]  # type: ignore[attr-defined]
-    return tree
+def _drop_strings(body: list[ast.stmt]) -> None:
+    """Takes the statements that are only a string off a body; one that has no other keeps a `pass`."""
+    body[:] = [statement for statement in body if not _is_only_a_string(statement)] or [ast.Pass()]
 
 
 def _is_only_a_string(statement: ast.stmt) -> bool:
@@ -127,6 +124,10 @@ class _Names(ast.NodeVisitor):
             number = numbers.setdefault((home, occurrence.name), len(numbers))
             setattr(occurrence.node, occurrence.attribute, f"${number}")
 
+    def visit_Module(self, node: ast.Module) -> None:
+        _drop_strings(node.body)
+        self._visit_all(node.body)
+
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self.reads.add(node.id)
@@ -143,6 +144,7 @@ class _Names(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._visit_all(node.decorator_list)
         self._bind(node, "name")
+        _drop_strings(node.body)
         self._visit_function(node, node.body)
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -167,6 +169,7 @@ class _Names(ast.NodeVisitor):
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
         self._bind(node, "name")
+        _drop_strings(node.body)
         self.scope = _Scope(parent=self.scope, is_class=True)
         self._visit_all(node.body)
         self.class_names |= self.scope.bound

@@ -97,7 +97,13 @@ def test_the_entry_point_keeps_its_name():
     "hostile", ["def f(:  x", "(" * 5000, "-" * 50_000 + "x", "x" + "+1" * 50_000, "\0", "\ud800", "x = 0777"]
 )
 def test_what_does_not_parse_keeps_its_text_white_space_aside(hostile):
-    assert normalise_program(hostile) == normalise_program(f"  {hostile}\n\n") == " ".join(hostile.split())
+    form = normalise_program(hostile)
+    assert form == normalise_program(f"  {hostile}\n\n") and " ".join(hostile.split()) in form
+    assert form != normalise_program(hostile + "x")
+
+
+def test_a_program_that_does_not_parse_is_no_duplicate_of_one_that_does():
+    assert normalise_program(" print(1)") != normalise_program("print(1)")
 
 
 def test_an_empty_program_and_one_of_comments_are_the_same():

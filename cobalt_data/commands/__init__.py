@@ -1,0 +1,15 @@
+"""`cobalt data`: one function per verb. Each opens a reference, calls the verb, commits its change and prints the version.
+
+What a verb needs is imported when it is called: the command line itself must start at once.
+"""
+
+import typer
+
+from cobalt_data.commands import look, make, shape
+
+data = typer.Typer(no_args_is_help=True, help="Make, change and look at datasets of trajectories.")
+data.command("import")(make.import_)
+for verb in (make.split, make.collect, shape.cut, shape.augment, shape.dedup, look.show, look.stats, look.log):
+    data.command()(verb)
+
+__all__ = ["data"]

@@ -1,0 +1,45 @@
+"""Verbs that only look: show, stats and log."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cobalt_data.commands.options import Json, Reference
+from cobalt_data.console import Screen
+
+
+def show(
+    dataset: Reference,
+    row: Annotated[str | None, typer.Argument(help="An id of a problem, trajectory or prompt, or how it begins.")] = None,
+    json: Json = False,
+) -> None:
+    """One row, turn by turn. Without an id: a trajectory that solves its problem, if there is one."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.rendering import render_shown
+    from cobalt_data.show import show as verb
+
+    shown = verb(open_version(dataset), row)
+    Screen(json).result(asdict(shown), render_shown(shown))
+
+
+def stats(dataset: Reference, json: Json = False) -> None:
+    """Rows by side, pass rates per turn, tokens, difficulty, perturbed and repeated rows."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.rendering import render_stats
+    from cobalt_data.stats import stats as verb
+
+    figures = verb(open_version(dataset))
+    Screen(json).result(asdict(figures), render_stats(figures))
+
+
+def log(dataset: Reference, json: Json = False) -> None:
+    """The versions that led to this one, newest first, and where the rows went."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.history import history
+    from cobalt_data.rendering import render_history
+
+    entries = history(open_version(dataset))
+    Screen(json).result({"versions": [asdict(entry) for entry in entries]}, render_history(entries))

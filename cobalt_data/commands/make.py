@@ -1,0 +1,161 @@
+"""Verbs that bring rows into a dataset: import, split and collect."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cobalt_data.commands.options import (
+    Backend,
+    BaseUrl,
+    EngineName,
+    Json,
+    Limit,
+    Model,
+    Output,
+    Quiet,
+    Reference,
+    Seed,
+    TemplateName,
+)
+from cobalt_data.console import Screen, moment
+
+
+def import_(
+    source: Annotated[str, typer.Argument(help="A file of JSON lines (also gzip) or Parquet; or `embedded`.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make.")],
+    format: Annotated[
+        str | None, typer.Option("--format", help="embedded, humaneval, mbpp, leetcode, kickstart_codejam, reference.")
+    ] = None,
+    public: Annotated[int | None, typer.Option(help="How many tests are public where the source does not say.")] = None,
+    limit: Limit = None,
+    check_solutions: Annotated[
+        bool, typer.Option("--check-solutions", help="Run the reference solutions of the rows.")
+    ] = False,
+    skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave bad rows out, and count them.")] = False,
+    backend: Backend = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Problems from a file, or those that come with cobalt."""
+    from cobalt_data.check_solutions import check_solutions as check
+    from cobalt_data.commit import Change, commit
+    from cobalt_data.dataset import table_from_rows
+    from cobalt_data.errors import InputError
+    from cobalt_data.importers import import_problems
+    from cobalt_data.manifest import Counts
+    from sandbox import Pool
+
+    screen = Screen(json, quiet)
+    embedded = source == "embedded" and format in (None, "embedded")
+    if format is None and not embedded:
+        raise InputError(f"{source}: say with --format what it holds")
+    imported = import_problems(
+        None if embedded else source, format or "embedded", public=public, skip_bad_rows=skip_bad_rows, limit=limit
+    )
+    for message in imported.bad_rows:
+        screen.remark(message)
+    problems, fields = (
+        imported.problems,
+        {"rows_in": imported.rows_in, "rows_out": len(imported.problems), "dropped": imported.dropped},
+    )
+    if check_solutions:
+        with Pool(backend=backend) as pool, screen.bar("reference solutions") as show:
+            checked = check(problems, pool, lambda done: show(done, len(problems), ""))
+        problems = checked.problems
+        fields |= {
+            "solutions_passed": checked.passed,
+            "solutions_failed": checked.failed,
+            "without_solution": checked.without_solution,
+        }
+        for problem_id, verdict, detail in checked.failures:
+            screen.remark(f"{problem_id}: its solution fails: {verdict} {detail}".rstrip())
+        screen.remark(
+            f"solutions: {checked.passed} passed, {checked.failed} failed, {checked.without_solution} problems have none"
+        )
+    change = Change(
+        "import",
+        {"format": format or "embedded", "public": public, "limit": limit, "check_solutions": check_solutions},
+        None,
+        {"problems": table_from_rows("problems", (problem.to_row() for problem in problems))},
+        {"problems": Counts(imported.rows_in, len(problems), imported.dropped)},
+        recorded={"source": source},
+    )
+    screen.version(commit(change, dataset=output), **fields)
+
+
+def split(
+    dataset: Reference,
+    train: float = 0.8,
+    validation: float = 0.1,
+    test: float = 0.1,
+    seed: Seed = 0,
+    reassign: Annotated[bool, typer.Option("--reassign", help="Also move problems that have a side already.")] = False,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Places every problem on a side; all that is made from it follows."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.split import SplitConfig
+    from cobalt_data.split import split as verb
+
+    version = open_version(dataset)
+    Screen(json).change(verb(version, SplitConfig(train, validation, test, seed, reassign)), version, output)
+
+
+def collect(
+    dataset: Reference,
+    model: Model,
+    engine: EngineName = "auto",
+    base_url: BaseUrl = None,
+    n: Annotated[int, typer.Option("-n", help="Trajectories per problem.")] = 16,
+    turns: Annotated[int, typer.Option(help="Programs per trajectory.")] = 3,
+    temperature: float = 0.6,
+    top_p: float = 0.95,
+    max_tokens: Annotated[int, typer.Option(help="At most so many tokens per completion.")] = 512,
+    template: TemplateName = "auto",
+    split: Annotated[str | None, typer.Option(help="Only problems of this side.")] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    problems_per_unit: Annotated[int, typer.Option(help="Problems that share a batch of the engine.")] = 4,
+    backend: Backend = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Multi-turn trajectories of a model. Goes on where it was when it is stopped and started again."""
+    from cobalt_data.collection import CollectConfig
+    from cobalt_data.collection import collect as verb
+    from cobalt_data.commit import commit
+    from cobalt_data.dataset import open_version
+    from cobalt_data.engines import Sampling, open_engine
+    from cobalt_data.planning import plan
+    from sandbox import Pool
+
+    screen = Screen(json, quiet)
+    version = open_version(dataset)
+    sampling = Sampling(temperature, top_p, max_tokens)
+    config = CollectConfig(n, turns, sampling, template, seed, split, limit, problems_per_unit)
+    opened = open_engine(engine, model, base_url=base_url)
+    try:
+        if dry_run:
+            expected = plan(version, opened, config)
+            screen.result(asdict(expected), *(f"{name}: {value}" for name, value in asdict(expected).items()))
+            return
+        with (
+            Pool(backend=backend) as pool,
+            screen.bar("collecting") as show,
+            verb(version, opened, pool, config, progress=lambda at: show(*moment(at))) as collected,
+        ):
+            committed = commit(collected.change, [version])
+        measured = collected.progress
+        screen.remark(
+            f"{collected.added} trajectories added ({collected.resumed} found from an earlier run), "
+            f"{measured.problems_solved} of {measured.problems} problems solved, {measured.tokens_per_second:.0f} tokens/s, "
+            f"{measured.model_share:.0%} of the time in the model"
+        )
+        screen.version(committed, added=collected.added, resumed=collected.resumed, **asdict(measured))
+    finally:
+        opened.close()

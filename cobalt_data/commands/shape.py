@@ -1,0 +1,88 @@
+"""Verbs that make prompts of trajectories and change them: cut, augment and dedup."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cobalt_data.commands.options import Backend, Json, Output, Quiet, Reference, Seed, Tokenizer
+from cobalt_data.console import Screen
+
+
+def cut(
+    dataset: Reference,
+    select: Annotated[str, typer.Option(help="paper, improving or all.")] = "paper",
+    m: Annotated[int, typer.Option("-m", help="Trajectories per problem, by max-variance down-sampling.")] = 4,
+    turns: Annotated[int, typer.Option(help="Contexts of 1 to this many programs.")] = 3,
+    max_prompt_tokens: int = 10_000,
+    tokenizer: Tokenizer = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Prompts: the partial trajectories worth completing."""
+    from cobalt_data.cut import CutConfig
+    from cobalt_data.cut import cut as verb
+    from cobalt_data.dataset import open_version
+    from cobalt_data.tokens import token_counter, tokenizer_of
+
+    version = open_version(dataset)
+    config = CutConfig(tokenizer or tokenizer_of(version), select, m, turns, max_prompt_tokens)  # type: ignore[arg-type]
+    Screen(json).change(verb(version, config, token_counter(config.tokenizer)), version, output)
+
+
+def augment(
+    dataset: Reference,
+    perturb: Annotated[
+        bool, typer.Option("--perturb", help="Add prompts whose last feedback comes from perturbed tests.")
+    ] = False,
+    kind: Annotated[str, typer.Option(help="swap: two public tests trade their expected outputs.")] = "swap",
+    fraction: Annotated[float, typer.Option(help="Share of the eligible prompts.")] = 0.5,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Rewrite prompts instead of adding to them; originals are kept inside.")
+    ] = False,
+    seed: Seed = 0,
+    tokenizer: Tokenizer = None,
+    backend: Backend = "auto",
+    output: Output = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Feedback that a model should learn to distrust."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.errors import InputError
+    from cobalt_data.perturb import PERTURBED, PerturbConfig
+    from cobalt_data.perturb import perturb as verb
+    from cobalt_data.tokens import token_counter, tokenizer_of
+    from sandbox import Pool
+
+    if not perturb:
+        raise InputError("augment: say how: --perturb")
+    screen, version = Screen(json, quiet), open_version(dataset)
+    config = PerturbConfig(tokenizer or tokenizer_of(version), kind, fraction, seed, replace)
+    with Pool(backend=backend) as pool, screen.bar("running against perturbed tests") as show:
+        change = verb(
+            version, config, pool, token_counter(config.tokenizer), progress=lambda done, of: show(done, of, "")
+        )
+    if not change.recorded["eligible"]:
+        screen.remark(
+            f"0 eligible prompts: none of {change.counts[PERTURBED].rows_in} can be perturbed; the reasons follow"
+        )
+    screen.change(change, version, output)
+
+
+def dedup(
+    dataset: Reference,
+    level: Annotated[
+        list[str] | None, typer.Option(help="trajectories or prompts; may be repeated. Default: both.")
+    ] = None,
+    output: Output = None,
+    json: Json = False,
+) -> None:
+    """Drops trajectories with the same programs and prompts with the same text."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.dedup import LEVELS, DedupConfig
+    from cobalt_data.dedup import dedup as verb
+
+    version = open_version(dataset)
+    Screen(json).change(verb(version, DedupConfig(tuple(level or LEVELS))), version, output)

@@ -1,0 +1,91 @@
+"""What works on this machine, and what to do about what does not.
+
+Packages are looked up without importing them; a sandbox backend is tried by running a program in it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+
+from cobalt_data.errors import CobaltError
+from sandbox import Judge, Pool, Verdict
+
+BACKENDS = ("docker", "bubblewrap", "process")
+ENGINES = {  # the packages each needs, and the extra that brings them
+    "transformers": (("torch", "transformers"), "train"),
+    "openai": (("openai",), "openai"),
+    "vllm": (("vllm",), "vllm"),
+}
+LIBRARIES = ("polars", "duckdb", "pyarrow", "datasets", "huggingface_hub")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that can work or not; `detail` says which version, or what to do."""
+
+    part: str
+    name: str
+    ok: bool
+    detail: str
+
+
+def examine() -> Iterator[Check]:
+    """Yields the checks as they are made. Takes a second or two: each backend judges a program."""
+    yield Check("python", sys.version.split()[0], sys.version_info >= (3, 11), "3.11 or newer is needed")
+    for name in LIBRARIES:
+        version = _version(name)
+        yield Check("library", name, version is not None, version or "pip install cobalt-rl")
+    for name in ENGINES:
+        yield _engine(name)
+    yield _gpu()
+    for name in BACKENDS:
+        yield _backend(name)
+
+
+def is_usable(checks: list[Check]) -> bool:
+    """Some engine and some backend that isolates work."""
+    working = {(check.part, check.name) for check in checks if check.ok}
+    return any(part == "engine" for part, _ in working) and bool(
+        working & {("backend", "docker"), ("backend", "bubblewrap")}
+    )
+
+
+def _engine(name: str) -> Check:
+    packages, extra = ENGINES[name]
+    versions = {package: _version(package) for package in packages}
+    missing = [package for package, version in versions.items() if version is None]
+    if missing:
+        return Check("engine", name, False, f"needs {', '.join(missing)}: pip install 'cobalt-rl[{extra}]'")
+    return Check("engine", name, True, ", ".join(f"{package} {version}" for package, version in versions.items()))
+
+
+def _gpu() -> Check:
+    if shutil.which("nvidia-smi") is None:
+        return Check("device", "gpu", False, "none found; the CPU is enough for small models")
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    names = [line.split(" (UUID")[0] for line in listed.stdout.splitlines()]
+    return Check("device", "gpu", listed.returncode == 0, ", ".join(names) or "nvidia-smi does not answer")
+
+
+def _backend(name: str) -> Check:
+    test = {"kind": "stdin", "public": True, "input": "20 22", "output": "42"}
+    try:
+        with Pool(backend=name, workers=1) as pool:
+            result = pool.submit("print(sum(map(int, input().split())))", [test], Judge()).result()
+    except CobaltError as error:
+        return Check("backend", name, False, str(error))
+    if result.verdict is not Verdict.PASSED:
+        return Check("backend", name, False, f"judged a right program {result.verdict}")
+    return Check("backend", name, True, "no isolation: trusted programs only" if name == "process" else "isolates programs")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

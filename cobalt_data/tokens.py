@@ -1,0 +1,41 @@
+"""Counting the tokens of a chat as a model would be served it, where no engine is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow.compute as pc
+
+from cobalt_data.dataset import Version
+from cobalt_data.errors import InputError
+from cobalt_data.rows import Chat
+
+ESTIMATE = "estimate"  # for models whose tokenizer is out of reach: served elsewhere, say
+CHARACTERS_PER_TOKEN = 3.5
+
+
+def tokenizer_of(version: Version) -> str:
+    """The model that made the trajectories of `version`. Raises InputError where there are several, or none."""
+    models = pc.unique(version.table("trajectories")["model"]).to_pylist()
+    if len(models) > 1:
+        raise InputError(
+            f"{version.reference} has trajectories of {len(models)} models ({', '.join(sorted(models)[:3])}): "
+            "say with --tokenizer whose tokens to count"
+        )
+    return str(models[0])
+
+
+def token_counter(tokenizer: str) -> Callable[[Chat], int]:
+    """Counts with the tokenizer and chat template of a model; `estimate` goes by characters. Raises InputError."""
+    if tokenizer == ESTIMATE:
+        return lambda chat: round(sum(len(message["content"]) for message in chat) / CHARACTERS_PER_TOKEN)
+    from cobalt_data.models import load_tokenizer, resolve_model
+
+    loaded = load_tokenizer(resolve_model(tokenizer))
+
+    def count(chat: Chat) -> int:
+        messages = [dict(message) for message in chat]
+        text = loaded.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return len(loaded(text, add_special_tokens=False)["input_ids"])
+
+    return count

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -65,7 +66,11 @@ def dedup(version: Version, config: DedupConfig) -> Change:
 
 
 def find_duplicates(version: Version, config: DedupConfig) -> list[Cluster]:
-    """The clusters of two and more rows, by level and by the id kept."""
+    """The clusters of two and more rows, by level and by the id kept. Raises InputError where there are no rows at all."""
+    if not any(version.has(level) for level in config.levels):
+        raise InputError(
+            f"{version.reference} has no {' and no '.join(config.levels)} yet: there is nothing to compare"
+        )
     clusters: list[Cluster] = []
     with open_duckdb() as connection:
         connection.execute("CREATE TABLE dropped_trajectories (trajectory_id VARCHAR)")
@@ -79,18 +84,18 @@ def drop_duplicates(version: Version, config: DedupConfig, clusters: Sequence[Cl
     """The change that `find_duplicates` asks for; tables in which nothing is dropped are left as they are."""
     tables: dict[str, pa.Table] = {}
     counts: dict[str, Counts] = {}
-    for level in (level for level in LEVELS if level in config.levels and version.has(level)):
-        dropped = pa.array(
-            [row for cluster in clusters if cluster.level == level for row in cluster.dropped], pa.string()
-        )
+    summary: dict[str, Any] = {}
+    levels = [level for level in LEVELS if level in config.levels]
+    for level in filter(version.has, levels):
+        found = [cluster for cluster in clusters if cluster.level == level]
+        dropped = pa.array([row_id for cluster in found for row_id in cluster.dropped], pa.string())
         rows = version.manifest.rows(level)
-        counts[level] = Counts(rows, rows)
-        if len(dropped):
+        counts[level] = Counts(rows, rows - len(dropped), {REASONS[level]: len(dropped)} if found else {})
+        summary[level] = {"clusters": len(found), "largest": max((1 + len(each.dropped) for each in found), default=0)}
+        if found:
             table = version.table(level)
             tables[level] = table.filter(pc.invert(pc.is_in(table[ID_COLUMNS[level]], dropped)))
-            counts[level] = Counts(rows, rows - len(dropped), {REASONS[level]: len(dropped)})
-    arguments = asdict(config) | {"levels": [level for level in LEVELS if level in config.levels]}
-    return Change(operation="dedup", arguments=arguments, seed=None, tables=tables, counts=counts)
+    return Change("dedup", asdict(config) | {"levels": levels}, None, tables, counts, recorded=summary)
 
 
 def _duplicate_trajectories(version: Version, connection: duckdb.DuckDBPyConnection) -> list[Cluster]:

@@ -39,7 +39,7 @@ PERTURBED = "perturbed prompts"  # the name of the counts: of all prompts, those
 NO_TRAJECTORY = "its trajectory is not in the dataset"
 UNCHANGED = "the perturbed tests say nothing new"
 SANDBOX_FAILED = "the sandbox failed"
-LEFT_OUT = "left out by the fraction"
+BEYOND_FRACTION = "beyond the fraction"
 HAS_ONE = "has its perturbed version already"
 
 
@@ -105,7 +105,7 @@ def perturb(
             progress(done, len(runs))
     chosen = _first_by_hash(before | lies.keys(), config)
     new = {original: lie for original, lie in lies.items() if original in chosen}
-    left_out[LEFT_OUT] = len(lies) - len(new)
+    left_out[BEYOND_FRACTION] = len(lies) - len(new)
     kept = _without(prompts, new.keys()) if config.replace else prompts
     table = pa.concat_tables([kept, table_from_rows("prompts", [lie.to_row() for lie in new.values()])])
     return Change(

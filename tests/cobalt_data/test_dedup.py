@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
-from cobalt_data.dedup import Cluster, DedupConfig, dedup, find_duplicates
+from cobalt_data.dedup import Cluster, DedupConfig, dedup, drop_duplicates, find_duplicates
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Prompt
 
@@ -161,4 +161,12 @@ def test_a_cluster_lists_all_of_its_rows(tmp_path):
     trajectories = [two_turns([DOUBLE, TRIPLE], index) for index in range(20)]
     ids = sorted(trajectory.trajectory_id for trajectory in trajectories)
     version = make_dataset(tmp_path / "d", [PROBLEM], trajectories)
-    assert find_duplicates(version, BOTH) == [Cluster("trajectories", ids[0], tuple(ids[1:]))]
+    clusters = find_duplicates(version, BOTH)
+    assert clusters == [Cluster("trajectories", ids[0], tuple(ids[1:]))]
+    summary = drop_duplicates(version, BOTH, clusters).recorded
+    assert summary == {"trajectories": {"clusters": 1, "largest": 20}}
+
+
+def test_a_dataset_with_nothing_to_compare_says_so(tmp_path):
+    with pytest.raises(InputError, match="has no trajectories and no prompts yet"):
+        dedup(make_dataset(tmp_path / "d", [PROBLEM]), BOTH)

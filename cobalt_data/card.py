@@ -24,6 +24,7 @@ from cobalt_data.stats import Stats
 
 CARD_NAME = "README.md"
 TAGS = ("code", "reinforcement-learning", "trajectories", "cobalt")
+THIS_FOLDER = "PATH_OF_THIS_FOLDER"
 DEFAULT_TABLE = "prompts"  # what `load_dataset(NAME)` loads where no table is named
 ROWS_OF = {
     "problems": "a programming problem with its tests and how its programs are judged",
@@ -36,7 +37,7 @@ ROWS_OF = {
 class Words:
     """What a card says beyond the version itself: where it can be loaded from, its licence, more tags."""
 
-    location: str = "PATH_OF_THIS_FOLDER"
+    location: str = THIS_FOLDER
     licence: str | None = None  # as the Hub spells it, e.g. apache-2.0 or cc-by-4.0
     tags: Sequence[str] = ()
 
@@ -76,7 +77,7 @@ def render_card(
 def _header(directory: Path, manifest: Manifest, words: Words, tables: Sequence[str]) -> DatasetCardData:
     return DatasetCardData(
         license=words.licence,
-        pretty_name=words.location.rpartition("/")[-1],
+        pretty_name=None if words.location == THIS_FOLDER else words.location.rpartition("/")[-1],
         tags=[*TAGS, *words.tags],
         task_categories=["text-generation"],
         size_categories=[_size_category(sum(manifest.rows(name) for name in tables))],
@@ -91,13 +92,13 @@ def _config(name: str, manifest: Manifest) -> dict[str, Any]:
 
 
 def _info(directory: Path, name: str, manifest: Manifest) -> dict[str, Any]:
-    """Columns and sizes as `datasets` writes them into a card; `num_bytes` is the size once decoded."""
+    """Columns and sizes as `datasets` writes them into a card; `num_bytes` is the size without compression."""
     shards = manifest.tables[name]
-    decoded = {shard.path: _decoded_bytes(directory / shard.path) for shard in shards}
+    plain = {shard.path: _plain_bytes(directory / shard.path) for shard in shards}
     splits = [
         {
             "name": split,
-            "num_bytes": sum(decoded[shard.path] for shard in shards if shard.split == split),
+            "num_bytes": sum(plain[shard.path] for shard in shards if shard.split == split),
             "num_examples": manifest.rows(name, split),
         }
         for split in manifest.splits(name)
@@ -107,11 +108,11 @@ def _info(directory: Path, name: str, manifest: Manifest) -> dict[str, Any]:
         "features": [_feature(field) for field in TABLES[name]],
         "splits": splits,
         "download_size": sum(shard.bytes for shard in shards),
-        "dataset_size": sum(decoded.values()),
+        "dataset_size": sum(plain.values()),
     }
 
 
-def _decoded_bytes(path: Path) -> int:
+def _plain_bytes(path: Path) -> int:
     footer = pq.read_metadata(path)
     return sum(footer.row_group(index).total_byte_size for index in range(footer.num_row_groups))
 
@@ -192,9 +193,10 @@ def _dropped(reasons: Mapping[str, int], name: str) -> str:
 
 
 def _how_to_load(location: str, manifest: Manifest, tables: Sequence[str]) -> str:
-    on_the_hub = location != Words().location
+    on_the_hub = location != THIS_FOLDER
     table = DEFAULT_TABLE if DEFAULT_TABLE in tables else next(iter(tables), DEFAULT_TABLE)
-    side = next(iter(manifest.splits(table)), "train")
+    sides = manifest.splits(table)
+    side = "train" if "train" in sides or not sides else sides[0]
     revision = f', revision="{manifest.id}"' if on_the_hub else ""
     lines = [
         "## How to load it",

@@ -97,10 +97,10 @@ class Manifest:
             _check_text("counts", name, _WORDS)
         for name, shards in self.tables.items():
             paths = {shard.path for shard in shards}
-            if len(paths) < len(shards) or not all(path.startswith(f"{name}/") for path in paths):
-                raise InputError(
-                    f"table {name[:80]!r} has shards that are named twice or lie in another table's folder"
-                )
+            if name not in TABLES or not all(path.startswith(f"{name}/") for path in paths):
+                raise InputError(f"table {name[:80]!r} is unknown, or has shards in another table's folder")
+            if len(paths) < len(shards):
+                raise InputError(f"table {name!r} names a shard twice")
 
     @property
     def expected_id(self) -> str:

@@ -1,0 +1,195 @@
+"""Verification: a sound version has no findings; whatever is done to a file, a row or the manifest is found and named."""
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from builders import make_dataset, make_problem, rated
+
+from cobalt_data.commit import Change, commit
+from cobalt_data.dataset import open_version, table_from_rows
+from cobalt_data.errors import InputError
+from cobalt_data.manifest import Manifest
+from cobalt_data.rows import Prompt
+from cobalt_data.schemas import PROBLEMS
+from cobalt_data.verify import verify
+from sandbox import Judge
+
+SHARD = "problems/train-00000.parquet"
+
+
+@pytest.fixture
+def version(tmp_path):
+    """Twelve problems on two sides, with a trajectory and a prompt for each."""
+    problems = [make_problem(f"p{number}", split="train" if number % 3 else "test") for number in range(12)]
+    trajectories = [rated(problem, [0.5, 1.0]) for problem in problems]
+    prompts = [
+        Prompt(made.trajectory_id, made.problem_id, 1, made.messages[:-2], (), Judge(), 0.5, None, 9, made.split)
+        for made in trajectories
+    ]
+    return make_dataset(tmp_path / "d", problems, trajectories, prompts)
+
+
+def findings(version):
+    return [str(finding) for finding in verify(open_version(version.reference))]
+
+
+def edit_manifest(version, edit):
+    path = version.path / "manifest.json"
+    fields = json.loads(path.read_text())
+    edit(fields)
+    path.write_text(json.dumps(fields))
+
+
+def forge(version, name, change):
+    """Commits changed rows of a table: the files and the manifest agree, the rows do not."""
+    rows = [{**row, **change(row)} for row in version.rows(name)]
+    return commit(Change("forge", {"name": name}, None, {name: table_from_rows(name, rows)}, {}), [version])
+
+
+def test_a_sound_version_has_no_findings_and_every_row_is_counted(version):
+    seen = []
+    assert list(verify(version, seen.append)) == []
+    assert sum(seen) == 36
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "bytes, not"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1] + b"x"), "has the sha256"),
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: (path.rename(path.parent.parent / "x"), path.symlink_to("../x")), "symbolic link"),
+        (lambda path: path.with_name("train-00001.parquet").write_bytes(b"PAR1"), "not in the manifest"),
+        (lambda path: (path.parent.rename(path.parents[1] / "x"), path.parent.symlink_to("x")), "symbolic link"),
+    ],
+)
+def test_damage_to_a_file_is_found_and_named(version, damage, words):
+    damage(version.path / SHARD)
+    found = findings(version)
+    assert len(found) == 1 and words in found[0] and found[0].startswith("problems")
+
+
+def rewrite(version, table, **more):
+    """Replaces a shard and makes the manifest agree with its bytes."""
+    path = version.path / SHARD
+    pq.write_table(table, path)
+    facts = {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size, **more}
+    edit_manifest(version, lambda fields: fields["tables"]["problems"][1].update(facts))
+
+
+def test_values_changed_behind_a_matching_sha256_are_found(version):
+    table = pq.read_table(version.path / SHARD)
+    titles = pa.array(["else", *table["title"].to_pylist()[1:]])
+    changed = table.set_column(2, PROBLEMS.field("title"), titles)
+    rewrite(version, changed)
+    assert findings(version) == [f"{SHARD}: its rows are not those of the manifest"]
+    rewrite(version, table.append_column("more", titles))
+    assert "columns" in findings(version)[0]
+    rewrite(version, changed, content="0" * 64)
+    assert findings(version)[0].startswith("manifest.json: what it says makes version")
+
+
+def test_text_that_is_no_text_is_found(version):
+    table = pq.read_table(version.path / SHARD)
+    bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
+    rewrite(version, table.slice(0, 1).set_column(2, PROBLEMS.field("title"), bad))
+    assert "cannot be read" in findings(version)[0]
+
+
+def test_a_shard_that_bursts_is_refused_before_it_fills_the_memory(version, monkeypatch):
+    monkeypatch.setattr("cobalt_data.verify.LARGEST_SHARD", 1 << 20)
+    table = pq.read_table(version.path / SHARD)
+    row = {**table.slice(0, 1).to_pylist()[0], "statement": "a" * 10_000}
+    rewrite(version, pa.Table.from_pylist([row] * 1000, PROBLEMS))
+    assert (version.path / SHARD).stat().st_size < 1 << 20
+    assert "holds more than" in findings(version)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("trajectories", lambda row: {"seed": row["seed"] + 1}, "its content has the id"),
+        ("trajectories", lambda row: {"solved": False}, "does not agree with the rest of the row in solved"),
+        ("trajectories", lambda row: {"turns": "[{"}, "is not a row"),
+        ("trajectories", lambda row: {"turns": "[" * 100_000}, "is not a row"),
+        ("problems", lambda row: {"tests": "[]"}, "has no tests"),
+        ("problems", lambda row: {"judge": '{"checker":NaN}'}, "is not a row"),
+    ],
+)
+def test_a_row_that_contradicts_itself_is_named(version, name, change, words):
+    forged = forge(version, name, change)
+    found = findings(forged)
+    assert len(found) == 12 and all(words in finding for finding in found)
+    assert found[0].split(":")[0].split()[0] == name
+
+
+def test_rows_without_their_parents_and_on_the_wrong_side_are_found(version, monkeypatch):
+    monkeypatch.setattr("cobalt_data.commit.inherit", lambda tables: (dict(tables), {}))
+    (problem, *others) = version.rows("problems")
+    moved = [{**problem, "split": "train"}, *others[1:]]
+    broken = commit(Change("forge", {}, None, {"problems": table_from_rows("problems", moved)}, {}), [version])
+    found = findings(broken)
+    assert any("its problem_id is none of the problems" in finding for finding in found)
+    assert any("is on another side than its problem_id" in finding for finding in found)
+    assert {finding.split()[0] for finding in found} == {"trajectories", "prompts"}
+
+
+def test_repeated_ids_are_found(version):
+    shard = version.manifest.tables["problems"][0]
+    twin = replace(shard, path="problems/test-00001.parquet")
+    os.link(version.path / shard.path, version.path / twin.path)
+    edit_manifest(
+        version,
+        lambda fields: fields["tables"]["problems"].append({**fields["tables"]["problems"][0], "path": twin.path}),
+    )
+    assert any("stands in 2 rows" in finding for finding in findings(version))
+
+
+BAD_FIELDS = {
+    "path": ("../../../etc/passwd", "/etc/passwd", "problems/../x.parquet", "prompts/train-00000.parquet", 7, None),
+    "split": ("../x", "train-x", "", "a" * 65, ["train"]),
+    "rows": (-1, True, 1.5, "1", 1 << 80),
+    "sha256": ("0" * 63, "G" * 64, None),
+}
+BAD_MANIFESTS = {
+    "id": ("../../x", "ABCDEF123456", 5),
+    "parents": (["../x"], [5], "abc", 7),
+    "operation": ("import\x1b[2J", "", 5),
+    "arguments": ([], "x"),
+    "counts": ({"problems": {"rows_in": -1, "rows_out": 0}}, {"problems": 5}, {"problems": {"rows_in": 1}}),
+    "tables": ([], {"secrets": []}, {"problems": {"a": 1}}, {"problems": [1]}),
+    "unknown": (1,),
+    "seed": ("1", 1 << 70, False),
+}
+BAD_TEXTS = ("", "[]", "{", "[" * 100_000, '{"format": 1}', '{"format": NaN}', "\ud800")
+
+
+def test_a_hostile_manifest_is_refused_before_anything_is_read(version):
+    whole = json.loads((version.path / "manifest.json").read_text())
+    texts = [text.encode("utf-8", "surrogatepass") for text in BAD_TEXTS]
+    for field, values in BAD_MANIFESTS.items():
+        texts += [json.dumps({**whole, field: value}).encode() for value in values]
+    for field, values in BAD_FIELDS.items():
+        for value in values:
+            edited = json.loads(json.dumps(whole))
+            edited["tables"]["problems"][1][field] = value
+            texts.append(json.dumps(edited).encode())
+    for text in texts:
+        (version.path / "manifest.json").write_bytes(text)
+        with pytest.raises(InputError, match="damaged") as refusal:
+            open_version(version.dataset)
+        assert str(refusal.value).isprintable() and len(str(refusal.value)) < 600
+    (version.path / "manifest.json").write_text(json.dumps(whole))
+    assert Manifest.load(version.path) == version.manifest
+
+
+def test_a_manifest_under_another_versions_name_is_refused(version, tmp_path):
+    other = make_dataset(tmp_path / "other", [make_problem("q")])
+    other.manifest.save(version.path)
+    with pytest.raises(InputError, match=f"manifest is that of version {other.id}"):
+        open_version(version.dataset)

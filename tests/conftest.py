@@ -1,0 +1,17 @@
+"""What tests of several packages share."""
+
+import pytest
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A Hub of one's own over HTTP, which `huggingface_hub` in this process takes for the real one; its token can write."""
+    import huggingface_hub.constants as constants
+    from hub_server import WRITER, HubServer
+
+    with HubServer() as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", WRITER)
+        monkeypatch.setenv("COBALT_CACHE", str(tmp_path / "cache"))
+        yield server

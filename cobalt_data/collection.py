@@ -24,11 +24,10 @@ from cobalt_data.commit import Change
 from cobalt_data.dataset import Version, table_from_rows
 from cobalt_data.engines.base import Engine, Sampling
 from cobalt_data.errors import InputError
-from cobalt_data.ids import digest
 from cobalt_data.manifest import Counts
+from cobalt_data.problems import choose_problems
 from cobalt_data.progress import Meter, Progress
 from cobalt_data.rollouts import blank_trajectory, recorded_sampling, roll_out
-from cobalt_data.rows import Problem
 from cobalt_data.runs import Run, open_run
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_data.units import Unit, make_units, work_through
@@ -94,7 +93,7 @@ def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
     """Decides what is to be collected. Raises InputError where the version holds no such problems."""
     template = template_for(config.template, engine.model)
     recorded = recorded_sampling(config.sampling, template, config.turns)
-    problems = _chosen_problems(version, config)
+    problems = choose_problems(version, config.split, config.limit)
     present = set(version.table("trajectories")["trajectory_id"].to_pylist()) if version.has("trajectories") else set()
     samples = [
         [
@@ -198,19 +197,6 @@ def _change(
     counts = Counts(rows_in=table.num_rows + dropped.total(), rows_out=table.num_rows, dropped=dict(dropped))
     change = Change(OPERATION, arguments, config.seed, {"trajectories": table}, {"trajectories": counts}, recorded)
     return change, len(rows)
-
-
-def _chosen_problems(version: Version, config: CollectConfig) -> list[Problem]:
-    """The problems of the split, `limit` of them, in the order of their ids."""
-    ids = version.table("problems", config.split)["problem_id"].to_pylist()
-    if not ids:
-        sides = ", ".join(version.manifest.splits("problems"))
-        raise InputError(f"{version.reference} has no problems on side {config.split!r}: its sides are {sides}")
-    chosen = set(sorted(ids, key=lambda problem_id: digest("limit", problem_id))[: config.limit])
-    rows = version.rows("problems", config.split)
-    return sorted(
-        (Problem.from_row(row) for row in rows if row["problem_id"] in chosen), key=lambda problem: problem.problem_id
-    )
 
 
 def _arguments(config: CollectConfig, engine: Engine, template: Template) -> dict[str, Any]:

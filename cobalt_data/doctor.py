@@ -8,9 +8,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
+
+from rich.table import Table
+from rich.text import Text
 
 from cobalt_data.errors import CobaltError
 from sandbox import Judge, Pool, Verdict
@@ -55,6 +58,13 @@ def is_usable(checks: list[Check]) -> bool:
     )
 
 
+def checks_table(checks: Iterable[Check]) -> Table:
+    table = Table("part", "name", "works", "detail", box=None, header_style="bold", pad_edge=False)
+    for check in checks:
+        table.add_row(check.part, check.name, "yes" if check.ok else "no", Text(check.detail))
+    return table
+
+
 def _engine(name: str) -> Check:
     packages, extra = ENGINES[name]
     versions = {package: _version(package) for package in packages}
@@ -81,7 +91,9 @@ def _backend(name: str) -> Check:
         return Check("backend", name, False, str(error))
     if result.verdict is not Verdict.PASSED:
         return Check("backend", name, False, f"judged a right program {result.verdict}")
-    return Check("backend", name, True, "no isolation: trusted programs only" if name == "process" else "isolates programs")
+    return Check(
+        "backend", name, True, "no isolation: trusted programs only" if name == "process" else "isolates programs"
+    )
 
 
 def _version(package: str) -> str | None:

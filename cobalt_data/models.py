@@ -58,13 +58,15 @@ class ResolvedModel:
 def resolve_model(name: str) -> ResolvedModel:
     """Finds a model, fetching it where needed.
 
-    `name` is `smollm2-135m`, a directory, or a Hub id `owner/name`, optionally with `@revision`.
+    `name` is `smollm2-135m`, a directory (that of a training run means its last checkpoint), or a Hub id `owner/name`,
+    optionally with `@revision`.
     Raises InputError for a name that leads nowhere, EngineError where the embedded model cannot be fetched.
     """
     if name == EMBEDDED:
         return _embedded_model()
     path = Path(name).expanduser()
     if path.is_dir():
+        path = checkpoint_directory(path)
         if not (path / "config.json").is_file():
             raise InputError(
                 f"model {name!r}: no config.json in this directory; give a checkpoint in Hugging Face format"
@@ -75,6 +77,11 @@ def resolve_model(name: str) -> ResolvedModel:
     raise InputError(
         f"model {name!r} is unknown: give {EMBEDDED}, a directory in Hugging Face format, or a Hub id owner/name"
     )
+
+
+def checkpoint_directory(path: Path) -> Path:
+    """Where the model is: the last checkpoint, if `path` is the directory of a training run, else `path` itself."""
+    return max(path.glob("checkpoint-*"), default=path)
 
 
 def load_tokenizer(resolved: ResolvedModel) -> Any:

@@ -17,6 +17,7 @@ trajectories record both name and hash.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from typing import Any
 from cobalt_data.errors import InputError
 from cobalt_data.feedback import elide, first_failure, shown_call, shown_output, shown_traceback, shown_value
 from cobalt_data.ids import row_id
+from cobalt_data.models import checkpoint_directory
 from cobalt_data.rows import Chat, Problem, PublicOutcome
 from sandbox import Judge, Test, Verdict
 
@@ -151,13 +153,24 @@ class Template:
 
 
 def template_for(name: str, model: str) -> Template:
-    """`Template.load(name)`, where `auto` is `worked_examples` for SmolLM2-135M and `paper` for every other model.
+    """`Template.load(name)`, where `auto` is the one that suits a model.
 
-    A checkpoint trained from SmolLM2-135M cannot be told by its path: name the template that its data was made with.
+    For a checkpoint of `cobalt train` that is the template its prompts were worded with; for SmolLM2-135M it is
+    `worked_examples`, for every other model `paper`.
     """
     if name != AUTO:
         return Template.load(name)
-    return Template.load("worked_examples" if "smollm2-135m" in model.lower() else "paper")
+    suited = _template_of_checkpoint(checkpoint_directory(Path(model).expanduser()))
+    return Template.load(suited or ("worked_examples" if "smollm2-135m" in model.lower() else "paper"))
+
+
+def _template_of_checkpoint(directory: Path) -> str | None:
+    """What `cobalt.json` beside a trained model's weights says; None for any other model."""
+    try:
+        facts = json.loads((directory / "cobalt.json").read_text(encoding="utf-8"))
+        return str(facts["template"]["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _expected(test: Test) -> str:

@@ -12,7 +12,7 @@ There is no nesting: one flag of the command line per field.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -165,6 +165,20 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
         raise InputError(f"preset {name!r} is unknown: use one of {', '.join(PRESETS)}")
     given = {key: value for key, value in overrides.items() if value is not None}
     return TrainConfig(**{**PRESETS[name], **_checked(settings, str(file)), **_checked(given, "settings")})
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """Settings given as `name=value`, the value spelled as in TOML; a bare word stands for itself. Raises InputError."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"{pair!r} is no setting: give NAME=VALUE, such as kl_coefficient=0")
+        try:
+            settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[name.strip()] = value.strip()
+    return settings
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

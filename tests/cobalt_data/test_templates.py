@@ -153,3 +153,16 @@ def test_auto_gives_small_models_the_worked_examples():
     assert template_for("auto", "smollm2-135m").name == "worked_examples"
     assert template_for("auto", "Qwen/Qwen3-8B").name == "paper"
     assert template_for("paper", "smollm2-135m").name == "paper"
+
+
+def test_a_checkpoint_goes_on_with_the_template_of_its_prompts(tmp_path):
+    checkpoint = tmp_path / "run" / "checkpoint-000010"
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "cobalt.json").write_text('{"template": {"name": "worked_examples", "hash": "0"}}')
+    assert (
+        template_for("auto", str(checkpoint)).name
+        == template_for("auto", str(tmp_path / "run")).name
+        == "worked_examples"
+    )
+    (checkpoint / "cobalt.json").write_text('{"template": null}')
+    assert template_for("auto", str(checkpoint)).name == "paper"

@@ -1,0 +1,170 @@
+"""`cobalt train`, `cobalt eval` and `cobalt demo`. What they need is imported when they are called."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cobalt_data.commands.options import (
+    Backend,
+    BaseUrl,
+    EngineName,
+    Json,
+    Limit,
+    Model,
+    Quiet,
+    Reference,
+    Seed,
+    TemplateName,
+)
+from cobalt_data.console import Screen, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def train(
+    dataset: Reference,
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new directory for checkpoints and metrics.")],
+    preset: Annotated[str | None, typer.Option(help="paper or cpu-small; the base of all settings.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
+    ] = None,
+    algo: Annotated[str | None, typer.Option(help="cobalt")] = None,
+    steps: int | None = None,
+    prompts_per_step: int | None = None,
+    group_size: Annotated[int | None, typer.Option("--group-size", "-n", help="Completions per prompt.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="At most so many tokens per completion.")] = None,
+    learning_rate: float | None = None,
+    seed: int | None = None,
+    backend: Backend = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the directory.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the run would do and take, and stop.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Learns from the training prompts of a dataset: complete, execute, reward, update."""
+    from cobalt_data.dataset import open_version
+    from cobalt_train.config import load_config, parse_settings
+
+    screen = Screen(json, quiet)
+    settings = load_config(
+        config,
+        preset,
+        **parse_settings(set_ or []),
+        algo=algo,
+        steps=steps,
+        prompts_per_step=prompts_per_step,
+        group_size=group_size,
+        max_tokens=max_tokens,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    version = open_version(dataset)
+    if dry_run:
+        from cobalt_train.plan import plan
+
+        expected = asdict(plan(settings, version, model)) | {"settings": asdict(settings)}
+        screen.result(expected, *(f"{name}: {value}" for name, value in expected.items()))
+        return
+
+    from cobalt_train.trainer import Trainer
+    from sandbox import Pool
+
+    with Pool(backend=backend) as pool, screen.bar("training") as show:
+        trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
+
+        def report(metrics: Mapping[str, Any]) -> None:
+            show(metrics["step"], metrics["steps"], "")
+            screen.remark(step_line(metrics))
+
+        result = trainer.run(report)
+    screen.result(
+        asdict(result),
+        f"{result.steps} steps; metrics in {result.metrics}, completions to read in {result.samples}",
+        str(result.checkpoint),
+    )
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A checkpoint or training run, a model on the Hub, or smollm2-135m.")],
+    dataset: Reference,
+    split: Annotated[str, typer.Option(help="The side whose problems are solved.")] = "test",
+    turns: Annotated[int, typer.Option(help="Programs per conversation.")] = 3,
+    n: Annotated[int, typer.Option("-n", help="Conversations per problem.")] = 1,
+    temperature: float = 0.6,
+    top_p: float = 0.95,
+    max_tokens: Annotated[int, typer.Option(help="At most so many tokens per completion.")] = 512,
+    engine: EngineName = "auto",
+    base_url: BaseUrl = None,
+    template: TemplateName = "auto",
+    limit: Limit = None,
+    seed: Seed = 0,
+    backend: Backend = "auto",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Pass@1 per turn, judged by hidden tests, with 95 % bootstrap intervals over problems."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.engines import Sampling, open_engine
+    from cobalt_data.problems import choose_problems
+    from cobalt_data.templates import template_for
+    from cobalt_train.evaluation import evaluate as measure
+    from cobalt_train.reporting import scores_table
+    from sandbox import Pool
+
+    screen = Screen(json, quiet)
+    problems = choose_problems(open_version(dataset), split, limit)
+    chosen, sampling = template_for(template, model), Sampling(temperature, top_p, max_tokens)
+    opened = open_engine(engine, model, base_url=base_url)
+    try:
+        with Pool(backend=backend) as pool, screen.bar("evaluating") as show:
+            measured = measure(
+                problems,
+                opened,
+                pool,
+                chosen,
+                sampling,
+                turns=turns,
+                n=n,
+                seed=seed,
+                progress=lambda at: show(*moment(at)),
+            )
+    finally:
+        opened.close()
+    for reason, count in measured.left_out.items():
+        screen.remark(f"{count} left out: {reason}")
+    screen.result(measured.to_json(), scores_table({"Pass@1": measured.scores}))
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="A directory for all that is made.")] = Path("demo"),
+    backend: Backend = "auto",
+    seed: Seed = 0,
+) -> None:
+    """The whole loop on the embedded model and problems: collect, cut, perturb, train, evaluate."""
+    from cobalt_train.demo import run_demo
+
+    run_demo(output, backend, seed)
+
+
+def step_line(metrics: Mapping[str, Any]) -> str:
+    """One step of training, as the screen shows it."""
+    parts = [f"step {metrics['step']}/{metrics['steps']}"]
+    for name, label, form in (
+        ("reward", "reward", "+.3f"),
+        ("pass_rate", "pass rate", ".3f"),
+        ("solved_share", "solved", ".3f"),
+        ("kl", "kl", ".1e"),
+        ("clipped_share", "clipped", ".3f"),
+        ("dead_groups", "dead groups", "d"),
+        ("tokens_per_second", "tokens/s", ".0f"),
+    ):
+        if metrics.get(name) is not None:
+            parts.append(f"{label} {metrics[name]:{form}}")
+    return ", ".join([*parts, f"{sum(metrics['seconds'].values()):.0f} s"])

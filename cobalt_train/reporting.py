@@ -1,0 +1,27 @@
+"""Evaluations as a table for the terminal: a row per turn, a column per evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from cobalt_train.evaluation import TurnScore
+
+
+def scores_table(columns: Mapping[str, Sequence[TurnScore]], title: str | None = None) -> Table:
+    """`columns` are named scores of the same problems; each cell is a share in per cent and its 95 % interval."""
+    first = next(iter(columns.values()))
+    table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table.add_column("turn", justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
+    table.add_column("programs", justify="right")
+    for position, score in enumerate(first):
+        cells = (_cell(scores[position]) for scores in columns.values())
+        table.add_row(str(score.turn), *cells, str(score.programs))
+    return table
+
+
+def _cell(score: TurnScore) -> str:
+    return f"{score.pass_at_1:6.1%} [{score.low:.1%}, {score.high:.1%}]"

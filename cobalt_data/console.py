@@ -77,6 +77,12 @@ class Screen:
 
         self.version(commit(change, [parent], Path(output) if output else None))
 
+    def version_line(self, version: Version) -> None:
+        """The same in one remark, for a step on the way."""
+        manifest = version.manifest
+        outcomes = ", ".join(f"{count.rows_out} {name}" for name, count in manifest.counts.items())
+        self.remark(f"{manifest.operation:8} {version.reference}: {outcomes}")
+
     def version(self, version: Version, **more: Any) -> None:
         """What a verb wrote: its reference, and where every row went."""
         manifest = version.manifest
@@ -111,10 +117,11 @@ def _console(*, stderr: bool) -> Console:
 
 def moment(at: Moment) -> tuple[int, int, str]:
     """What a bar shows of a collection or an evaluation: done, of all, and the rest in words."""
-    left = "" if at.seconds_left is None else f", {_clock(at.seconds_left)} left"
+    left = "" if at.seconds_left is None else f", {clock(at.seconds_left)} left"
     return at.problems_done, at.problems, f"{at.problems_solved} solved, {at.tokens_per_second:.0f} tokens/s{left}"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"

@@ -73,6 +73,7 @@ def train(
         screen.result(expected, *(f"{name}: {value}" for name, value in expected.items()))
         return
 
+    from cobalt_train.reporting import step_line
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
 
@@ -145,26 +146,10 @@ def evaluate(
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="A directory for all that is made.")] = Path("demo"),
     backend: Backend = "auto",
-    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """The whole loop on the embedded model and problems: collect, cut, perturb, train, evaluate."""
     from cobalt_train.demo import run_demo
 
-    run_demo(output, backend, seed)
-
-
-def step_line(metrics: Mapping[str, Any]) -> str:
-    """One step of training, as the screen shows it."""
-    parts = [f"step {metrics['step']}/{metrics['steps']}"]
-    for name, label, form in (
-        ("reward", "reward", "+.3f"),
-        ("pass_rate", "pass rate", ".3f"),
-        ("solved_share", "solved", ".3f"),
-        ("kl", "kl", ".1e"),
-        ("clipped_share", "clipped", ".3f"),
-        ("dead_groups", "dead groups", "d"),
-        ("tokens_per_second", "tokens/s", ".0f"),
-    ):
-        if metrics.get(name) is not None:
-            parts.append(f"{label} {metrics[name]:{form}}")
-    return ", ".join([*parts, f"{sum(metrics['seconds'].values()):.0f} s"])
+    run_demo(output, backend, Screen(json, quiet))

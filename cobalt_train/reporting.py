@@ -1,8 +1,9 @@
-"""Evaluations as a table for the terminal: a row per turn, a column per evaluation."""
+"""Training steps and evaluations as people read them in a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -25,3 +26,20 @@ def scores_table(columns: Mapping[str, Sequence[TurnScore]], title: str | None =
 
 def _cell(score: TurnScore) -> str:
     return f"{score.pass_at_1:6.1%} [{score.low:.1%}, {score.high:.1%}]"
+
+
+def step_line(metrics: Mapping[str, Any]) -> str:
+    """One step of training, as the screen shows it."""
+    parts = [f"step {metrics['step']}/{metrics['steps']}"]
+    for name, label, form in (
+        ("reward", "reward", "+.3f"),
+        ("pass_rate", "pass rate", ".3f"),
+        ("solved_share", "solved", ".3f"),
+        ("kl", "kl", ".1e"),
+        ("clipped_share", "clipped", ".3f"),
+        ("dead_groups", "dead groups", "d"),
+        ("tokens_per_second", "tokens/s", ".0f"),
+    ):
+        if metrics.get(name) is not None:
+            parts.append(f"{label} {metrics[name]:{form}}")
+    return ", ".join([*parts, f"{sum(metrics['seconds'].values()):.0f} s"])

@@ -1,0 +1,175 @@
+"""`cobalt demo`: the whole loop on the embedded model and problems, small enough for a laptop.
+
+It calls what the commands call, with settings that fit into ten minutes on two cores, and shows how the parts are used from
+Python. All that it makes lies in one directory. What is there already, from a demo that was interrupted, is not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cobalt_data.collection import CollectConfig, collect
+from cobalt_data.commit import Change, commit
+from cobalt_data.console import Screen, clock, moment
+from cobalt_data.cut import CutConfig, cut
+from cobalt_data.dataset import Version, open_version, table_from_rows, version_ids
+from cobalt_data.dedup import DedupConfig, dedup
+from cobalt_data.engines.base import Sampling
+from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.importers import import_problems
+from cobalt_data.manifest import Counts
+from cobalt_data.models import EMBEDDED, checkpoint_directory
+from cobalt_data.perturb import PerturbConfig, perturb
+from cobalt_data.problems import choose_problems
+from cobalt_data.split import SplitConfig, split
+from cobalt_data.templates import template_for
+from cobalt_train.config import load_config
+from cobalt_train.evaluation import Evaluation, compare, evaluate
+from cobalt_train.reporting import scores_table, step_line
+from cobalt_train.trainer import Trainer
+from sandbox import Pool
+
+HELD_OUT = "test_variants"  # new variants of families that are trained on
+TURNS = 3
+SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=96)
+COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=32)
+EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 48, 2
+STEPS = 8
+
+
+def run_demo(output: Path, backend: str, screen: Screen) -> None:
+    """Runs the demo in the directory `output`. Raises CobaltError as its parts do."""
+    started = time.monotonic()
+    demo = _Demo(output, screen)
+    with Pool(backend=backend) as pool:
+        demo.say(f"programs run in: {pool.backend}")
+        version = demo.problems()
+        engine = TransformersEngine.load(EMBEDDED)
+        before = demo.evaluation("before training", version, engine, pool)
+        version = demo.prompts(version, engine, pool)
+        engine.close()
+        checkpoint = demo.training(version, pool)
+        trained = TransformersEngine.load(str(checkpoint))
+        after = demo.evaluation("after training", version, trained, pool)
+        trained.close()
+    demo.report(version, checkpoint, before, after, time.monotonic() - started)
+
+
+class _Demo:
+    """The stages, each of which finds its result in the directory or makes it."""
+
+    def __init__(self, output: Path, screen: Screen) -> None:
+        self._dataset, self._run = output / "dataset", output / "model"
+        self._output, self._screen = output, screen
+        self.say = screen.remark
+
+    def problems(self) -> Version:
+        def embedded() -> Change:
+            imported = import_problems(None, "embedded")
+            table = table_from_rows("problems", (problem.to_row() for problem in imported.problems))
+            counts = {"problems": Counts(imported.rows_in, table.num_rows)}
+            return Change("import", {"format": "embedded"}, None, {"problems": table}, counts)
+
+        version = self._made("import", None, embedded)
+        return self._made("split", version, lambda: split(version, SplitConfig()))
+
+    def prompts(self, version: Version, engine: TransformersEngine, pool: Pool) -> Version:
+        """Trajectories of the model, cut into prompts, some of them perturbed, none of them twice."""
+        with self._screen.bar("collecting") as show:
+
+            def collected() -> Version:
+                with collect(version, engine, pool, COLLECT, progress=lambda at: show(*moment(at))) as outcome:
+                    return commit(outcome.change, [version])
+
+            trajectories = self._found("collect", version) or self._told(collected())
+        cut_version = self._made(
+            "cut", trajectories, lambda: cut(trajectories, CutConfig(EMBEDDED, "improving"), engine.count_tokens)
+        )
+        perturbed = self._made(
+            "augment", cut_version, lambda: perturb(cut_version, PerturbConfig(EMBEDDED), pool, engine.count_tokens)
+        )
+        return self._made("dedup", perturbed, lambda: dedup(perturbed, DedupConfig()))
+
+    def training(self, version: Version, pool: Pool) -> Path:
+        """The last checkpoint of a short run."""
+        config = load_config(preset="cpu-small", steps=STEPS, save_every=4)
+        begun = (self._run / "run.json").exists()
+        if checkpoint_directory(self._run).name == f"checkpoint-{STEPS:06d}":
+            return checkpoint_directory(self._run)
+        with self._screen.bar("training") as show:
+            trainer = Trainer(config, version, EMBEDDED, self._run, pool=pool, resume=begun)
+
+            def report(metrics: Mapping[str, Any]) -> None:
+                show(metrics["step"], metrics["steps"], "")
+                self.say(step_line(metrics))
+
+            return trainer.run(report).checkpoint
+
+    def evaluation(self, label: str, version: Version, engine: TransformersEngine, pool: Pool) -> Evaluation:
+        kept = self._output / f"{label.replace(' ', '-')}.json"
+        if kept.exists():
+            return Evaluation.from_json(json.loads(kept.read_text(encoding="utf-8")))
+        problems = choose_problems(version, HELD_OUT, EVALUATED_PROBLEMS)
+        with self._screen.bar(f"Pass@1 {label}") as show:
+            measured = evaluate(
+                problems,
+                engine,
+                pool,
+                template_for("auto", engine.model),
+                SAMPLING,
+                turns=TURNS,
+                n=EVALUATED_SAMPLES,
+                progress=lambda at: show(*moment(at)),
+            )
+        kept.write_text(json.dumps(measured.to_json()), encoding="utf-8")
+        return measured
+
+    def report(self, version: Version, checkpoint: Path, before: Evaluation, after: Evaluation, seconds: float) -> None:
+        columns = {"before": before.scores, "after": after.scores, "difference": compare(before, after)}
+        problems = f"{EVALUATED_PROBLEMS} held-out problems, 95 % intervals over problems"
+        self._screen.result(
+            {
+                "dataset": version.reference,
+                "checkpoint": str(checkpoint),
+                "metrics": str(self._run / "metrics.jsonl"),
+                "seconds": round(seconds, 1),
+                "before": before.to_json(),
+                "after": after.to_json(),
+            },
+            "",
+            scores_table(columns, f"Pass@1 per turn ({problems})"),
+            "",
+            f"dataset     {version.reference}",
+            f"checkpoint  {checkpoint}",
+            f"metrics     {self._run / 'metrics.jsonl'}",
+            f"total time  {clock(seconds)}",
+            "",
+            "What to type next:",
+            f"  cobalt data show {self._dataset}      one trajectory, turn by turn",
+            f"  cobalt data stats {self._dataset}     what the dataset holds",
+            f"  cobalt eval {self._run} {self._dataset} --split test_families --turns 3",
+        )
+
+    def _made(self, operation: str, parent: Version | None, make: Callable[[], Change]) -> Version:
+        """The version that `operation` makes of `parent`, found or committed now."""
+        found = self._found(operation, parent)
+        if found is not None:
+            return found
+        change = make()
+        return self._told(commit(change, [parent] if parent else [], self._dataset))
+
+    def _found(self, operation: str, parent: Version | None) -> Version | None:
+        for version_id in version_ids(self._dataset):
+            version = open_version(f"{self._dataset}@{version_id}")
+            manifest = version.manifest
+            if (manifest.operation, manifest.parents) == (operation, (parent.id,) if parent else ()):
+                return version
+        return None
+
+    def _told(self, version: Version) -> Version:
+        self._screen.version_line(version)
+        return version

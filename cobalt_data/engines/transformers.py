@@ -32,13 +32,13 @@ class TransformersEngine:
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, revision: str) -> None:
         """Serves `model` as it is, in its dtype and on its device; the caller may share it and change its weights."""
-        _refuse_stateful_layers(model.config, name)
+        _refuse_foreign_layers(model, name)
         self.model = name
         self.model_revision = revision
         self.tokenizer = tokenizer
-        self.context = _context_limit(model.config)
+        self.context = _context_limit(model.config.get_text_config())
         self.stop_ids = _stop_ids(model, tokenizer)
-        self._model = model
+        self.module = model
         self._turn = Lock()
 
     @classmethod
@@ -79,7 +79,7 @@ class TransformersEngine:
                     f"fit the context of {self.model}, {self.context} tokens, and the prompt must not be empty"
                 )
         with self._turn:
-            decoded = decode(self._model, prompts, seeds, sampling, self.stop_ids)
+            decoded = decode(self.module, prompts, seeds, sampling, self.stop_ids)
         return [
             [self._completion(len(prompt), sample) for sample in samples]
             for prompt, samples in zip(prompts, decoded, strict=True)
@@ -87,7 +87,7 @@ class TransformersEngine:
 
     def update_weights(self, state: Iterable[tuple[str, Tensor]]) -> None:
         """Copies new weights over the engine's own, in place. Names as in the model's state dict; others are an InputError."""
-        own = self._model.state_dict()
+        own = self.module.state_dict()
         with self._turn, torch.no_grad():
             for name, tensor in state:
                 if name not in own:
@@ -116,7 +116,7 @@ def _best_dtype(device: str) -> str:
 
 
 def _stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Tokenizer and generation config may each name end tokens; any of them ends a completion."""
+    """The end tokens that tokenizer and generation config name; any of them ends a completion."""
     named = [tokenizer.eos_token_id, model.generation_config.eos_token_id]
     return frozenset(
         token for ids in named if ids is not None for token in (ids if isinstance(ids, list | tuple) else [ids])
@@ -129,10 +129,10 @@ def _context_limit(config: Any) -> int:
     return min(positions, getattr(config, "sliding_window", None) or positions)
 
 
-def _refuse_stateful_layers(config: Any, name: str) -> None:
-    foreign = set(getattr(config, "layer_types", None) or []) - ATTENTION_LAYERS
-    if foreign:
+def _refuse_foreign_layers(model: Any, name: str) -> None:
+    kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or []) - ATTENTION_LAYERS
+    if kinds or not getattr(model, "_supports_attention_backend", False):
         raise InputError(
-            f"model {name} has layers of type {', '.join(sorted(foreign))}, which would mix the rows of a batch: "
-            "use a model with attention layers only, or the vllm engine"
+            f"model {name} has layers ({', '.join(sorted(kinds)) or type(model).__name__}) that this engine would let mix the "
+            "rows of a batch: use a model with attention layers only, or the engine vllm"
         )

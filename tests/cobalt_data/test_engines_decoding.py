@@ -1,0 +1,122 @@
+"""Decoding with shared prefixes and slots against transformers, on small random models in float32."""
+
+import random
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from cobalt_data.engines.base import Sampling
+from cobalt_data.engines.decoding import decode
+
+SHAPE = {
+    "vocab_size": 97,
+    "hidden_size": 48,
+    "intermediate_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "initializer_range": 0.3,  # far from uniform, so that greedy choices have no near ties
+}
+GREEDY = Sampling(temperature=0, top_p=1, max_tokens=20)
+WARM = Sampling(temperature=0.7, top_p=1, max_tokens=20)
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def model(request):
+    torch.manual_seed(0)
+    if request.param == "llama":
+        return LlamaForCausalLM(LlamaConfig(**SHAPE)).eval()
+    return Qwen3ForCausalLM(Qwen3Config(**SHAPE)).eval()
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    """Ten prompts: two families with long common beginnings, two strangers, one twice, one the beginning of another."""
+    chance = random.Random(1)
+    text = [chance.choices(range(3, 97), k=200) for _ in range(4)]
+    family = [text[0][:70] + text[1][start : start + 9] for start in (0, 20, 40)]
+    nested = [text[0][:70] + text[2][:50] + tail for tail in ([5], [6, 7], [6, 7, 8, 9])]
+    return [*family, *nested, text[3][:40], text[2][:3], family[0], text[0][:70]]
+
+
+def continuation(model, prompt, count):
+    rows = model.generate(
+        torch.tensor([prompt]), max_new_tokens=count, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    return rows[0, len(prompt) :].tolist()
+
+
+def plain_logprobs(model, prompt, tokens, temperature):
+    with torch.inference_mode():
+        logits = model(torch.tensor([[*prompt, *tokens]])).logits[0, len(prompt) - 1 : -1].double()
+    return torch.log_softmax(logits / temperature, -1).gather(-1, torch.tensor(tokens)[:, None])[:, 0]
+
+
+@pytest.mark.parametrize("slots", [1, 3, 64])
+def test_greedy_completions_are_those_of_generate(model, prompts, slots):
+    seeds = [[1, 2], [3], [4], [5], [6, 7, 8], [9], [1], [2], [3], []]
+    for prompt, samples in zip(prompts, decode(model, prompts, [*seeds], GREEDY, (), slots), strict=True):
+        expected = continuation(model, prompt, GREEDY.max_tokens)
+        assert all(sample.tokens == expected for sample in samples)
+
+
+@pytest.mark.parametrize("slots", [2, 64])
+def test_sampled_logprobs_are_those_of_a_plain_forward_pass(model, prompts, slots):
+    seeds = [[10 * index, 10 * index + 1] for index in range(len(prompts))]
+    for prompt, samples in zip(prompts, decode(model, prompts, seeds, WARM, (), slots), strict=True):
+        for sample in samples:
+            expected = plain_logprobs(model, prompt, sample.tokens, WARM.temperature)
+            assert torch.allclose(torch.tensor(sample.logprobs).double(), expected, atol=1e-4)
+
+
+def test_a_sample_depends_on_its_prompt_and_seed_alone(model, prompts):
+    seeds = [[10 * index, 10 * index + 1] for index in range(len(prompts))]
+    together = decode(model, prompts, seeds, WARM, ())
+    for index, prompt in enumerate(prompts):
+        for place, seed in enumerate(seeds[index]):
+            ((alone,),) = decode(model, [prompt], [[seed]], WARM, ())
+            assert alone.tokens == together[index][place].tokens
+            assert alone.logprobs == pytest.approx(together[index][place].logprobs, abs=1e-4)
+    backwards = decode(model, prompts[::-1], seeds[::-1], WARM, ())[::-1]
+    assert [[s.tokens for s in group] for group in backwards] == [[s.tokens for s in group] for group in together]
+
+
+def test_a_call_repeats_exactly_after_other_calls(model, prompts):
+    seeds = [[index, index + 100] for index in range(len(prompts))]
+    first = decode(model, prompts, seeds, WARM, (), 5)
+    decode(model, prompts[3:], seeds[3:], GREEDY, ())
+    assert decode(model, prompts, seeds, WARM, (), 5) == first
+
+
+def test_seeds_differ_and_equal_seeds_agree(model, prompts):
+    ((a, b, again),) = decode(model, prompts[:1], [[1, 2, 1]], WARM, ())
+    assert a.tokens == again.tokens != b.tokens
+
+
+def test_any_stop_token_ends_a_completion_and_stays_in_it(model, prompts):
+    free = decode(model, prompts, [[7]] * len(prompts), GREEDY, ())
+    stops = {free[0][0].tokens[4], free[6][0].tokens[0]}
+    for (sample,), (unstopped,) in zip(
+        decode(model, prompts, [[7]] * len(prompts), GREEDY, stops, 3), free, strict=True
+    ):
+        ends = [place for place, token in enumerate(unstopped.tokens) if token in stops]
+        assert sample.tokens == unstopped.tokens[: ends[0] + 1 if ends else None]
+
+
+def test_one_token_can_be_all(model, prompts):
+    sampling = Sampling(temperature=1, top_p=1, max_tokens=1)
+    assert all(len(s.tokens) == 1 for (s,) in decode(model, prompts, [[1]] * len(prompts), sampling, ()))
+
+
+def test_the_model_keeps_its_own_attention_and_mode(model, prompts):
+    model.train()
+    before = model.config._attn_implementation
+    decode(model, prompts[:1], [[1]], Sampling(max_tokens=2), ())
+    assert model.config._attn_implementation == before != "cobalt_cascade" and model.training
+    model.eval()
+
+
+def test_no_prompts_are_no_work(model):
+    assert decode(model, [], [], GREEDY, ()) == []

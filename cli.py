@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from cobalt_data.commands import data
-from cobalt_data.commands.options import Json
+from cobalt_data.commands.options import Backend, Json
 from cobalt_data.console import Screen
 from cobalt_data.errors import CobaltError
 from cobalt_train.commands import demo, evaluate, train
@@ -20,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.add_typer(data, name="data")
+sandbox = typer.Typer(no_args_is_help=True, help="Execute untrusted programs and judge their output.")
+app.add_typer(sandbox, name="sandbox")
 app.command()(train)
 app.command("eval")(evaluate)
 
@@ -32,6 +36,48 @@ def doctor(json: Json = False) -> None:
     checks = list(examine())
     Screen(json).result({"checks": [asdict(check) for check in checks]}, checks_table(checks))
     raise typer.Exit(0 if is_usable(checks) else 3)
+
+
+@sandbox.command()
+def run(
+    program: Annotated[Path, typer.Argument(help="A Python file.")],
+    tests: Annotated[Path, typer.Option(help="JSON lines, one test a line.")],
+    backend: Backend = "auto",
+    time_limit: Annotated[float, typer.Option(help="CPU seconds per test.")] = 10.0,
+    memory_mb: Annotated[int, typer.Option(help="MiB of memory per test.")] = 512,
+    checker: Annotated[str, typer.Option(help="tokens, lines, exact, float:EPS or multiset.")] = "tokens",
+    entry_point: Annotated[str | None, typer.Option(help="The function, or Class().method, of call tests.")] = None,
+    json: Json = False,
+) -> None:
+    """Judges a program. The exit status is 0 whenever it could be judged, whatever the verdict."""
+    from sandbox import Judge, Pool
+    from sandbox.testfile import read_tests, read_text
+
+    judge = Judge(checker, entry_point, time_limit_s=time_limit, memory_mb=memory_mb)
+    source, given = read_text(program), read_tests(tests, judge)
+    with Pool(backend, workers=1) as pool:
+        result = pool.submit(source, given, judge).result()
+    lines = (f"test {number}: {test.verdict} {test.seconds:.3f} s" for number, test in enumerate(result.tests, start=1))
+    Screen(json).result(
+        {"verdict": result.verdict, "pass_rate": result.pass_rate, "backend": result.backend}
+        | {"tests": [asdict(test) for test in result.tests]},
+        *lines,
+        f"{result.verdict}, pass rate {result.pass_rate:.2f}, {result.backend}",
+    )
+
+
+@sandbox.command()
+def build(
+    base: Annotated[str, typer.Option(help="The image to start from.")] = "python:3.12-slim",
+    from_host: Annotated[
+        bool, typer.Option("--from-host", help="Use this machine's Python; needs no registry.")
+    ] = False,
+    packages: Annotated[bool, typer.Option(help="Offer numpy and sortedcontainers to programs.")] = True,
+) -> None:
+    """Makes the image of the docker backend."""
+    from sandbox.image import build_image
+
+    Screen().result({}, build_image(base, from_host, packages))
 
 
 def main() -> None:

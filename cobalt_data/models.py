@@ -96,11 +96,18 @@ def load_tokenizer(resolved: ResolvedModel) -> Any:
 
 
 def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
-    """The causal language model in evaluation mode, on the CPU, its weights as `dtype` (a torch dtype or its name)."""
+    """The causal language model in evaluation mode, on the CPU, its weights as `dtype` (a torch dtype or its name).
+
+    Raises InputError where the weights are damaged or not all there.
+    """
     from transformers import AutoModelForCausalLM
 
     with _readable(resolved):
-        return AutoModelForCausalLM.from_pretrained(resolved.path, dtype=dtype).eval()
+        model, report = AutoModelForCausalLM.from_pretrained(resolved.path, dtype=dtype, output_loading_info=True)
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise InputError(f"model {resolved.name!r} at {resolved.path} lacks weights: {missing}; they would be random")
+    return model.eval()
 
 
 def content_revision(path: Path) -> str:
@@ -255,7 +262,7 @@ def _readable(resolved: ResolvedModel) -> Iterator[None]:
     logging.disable_progress_bar()
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except Exception as error:
         raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {one_line(error)}") from None
 
 

@@ -66,24 +66,32 @@ def toy_model(tmp_path_factory):
     return str(directory)
 
 
-def toy_dataset(directory, split="train", tests=True):
-    """A version with one problem and one prompt per word: print the number that the word means."""
-    problems, prompts = [], []
-    for number, word in enumerate(WORDS, start=1):
-        test = {"kind": "stdin", "public": True, "input": "", "output": str(number)}
-        problem = Problem(f"toy/{word}", "toy", word, None, f"print {word}", "", (test,), Judge(), (), {}, split)
-        chat = ({"role": "user", "content": f"print {word}"},)
-        prompt = Prompt(None, problem.problem_id, 0, chat, (test,) if tests else (), Judge(), 0.0, None, 4, split)
-        problems.append(problem.to_row())
-        prompts.append(prompt.to_row())
-    rows = {"problems": problems, "prompts": prompts}
-    tables = {name: table_from_rows(name, of_table) for name, of_table in rows.items()}
-    return commit(Change("import", {"format": "toy"}, None, tables, {}), dataset=directory)
+@pytest.fixture
+def make_version(tmp_path):
+    """Makes versions with one problem and one prompt per statement: print the number that its second word means."""
+
+    def make(statements=tuple(f"print {word}" for word in WORDS), split="train", tests=True, prompts=True):
+        rows = {"problems": [], "prompts": []}
+        for statement in statements:
+            number = WORDS.index(statement.split()[1]) + 1
+            test = {"kind": "stdin", "public": True, "input": "", "output": str(number)}
+            name = f"toy/{statement}"
+            problem = Problem(name, "toy", statement, None, statement, "", (test,), Judge(), (), {}, split)
+            chat = ({"role": "user", "content": statement},)
+            prompt = Prompt(None, name, 0, chat, (test,) if tests else (), Judge(), 0.0, None, 4, split)
+            rows["problems"].append(problem.to_row())
+            rows["prompts"].append(prompt.to_row())
+        kept = rows if prompts else {"problems": rows["problems"]}
+        tables = {name: table_from_rows(name, of_table) for name, of_table in kept.items()}
+        directory = tmp_path / f"dataset-{len(list(tmp_path.glob('dataset-*')))}"
+        return commit(Change("import", {"format": "toy"}, None, tables, {}), dataset=directory)
+
+    return make
 
 
 @pytest.fixture
-def toy_version(tmp_path):
-    return toy_dataset(tmp_path / "toy")
+def toy_version(make_version):
+    return make_version()
 
 
 @pytest.fixture(scope="session")

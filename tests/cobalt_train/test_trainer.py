@@ -124,19 +124,15 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_metrics(train, toy_model
     config = replace(CONFIG, steps=6, save_every=2)
     _, whole = train("whole", config)
     killed = tmp_path / "killed"
+    arguments = [
+        toy_model,
+        str(toy_version.dataset),
+        str(killed),
+        json.dumps(asdict(config)),
+        str(torch.get_num_threads()),
+    ]
     for steps_before_kill in (0, 3):
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                CHILD,
-                toy_model,
-                str(toy_version.dataset),
-                str(killed),
-                json.dumps(asdict(config)),
-                str(torch.get_num_threads()),
-            ]
-        )
+        process = subprocess.Popen([sys.executable, "-c", CHILD, *arguments])
         try:
             _wait_for_lines(killed / "metrics.jsonl", steps_before_kill, process)
         finally:

@@ -1,0 +1,211 @@
+"""What a run refuses, each with one line; and that what was there before stays."""
+
+import json
+import resource
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cobalt_data.dataset import open_version
+from cobalt_data.errors import CobaltError, InputError, SandboxError
+from cobalt_data.models import checkpoint_directory
+from cobalt_train import reward
+from cobalt_train.config import TrainConfig
+from cobalt_train.plan import plan
+from cobalt_train.trainer import Trainer
+
+CONFIG = TrainConfig(
+    steps=2,
+    save_every=1,
+    prompts_per_step=3,
+    group_size=8,
+    optimizer_steps=1,
+    max_prompt_tokens=32,
+    max_tokens=3,
+    kl_coefficient=0.0,
+    learning_rate=1e-2,
+    compute_dtype="float32",
+    engine_dtype="float32",
+)
+
+
+@pytest.fixture
+def trainer(toy_model, toy_version, pool, tmp_path):
+    def make(version=toy_version, model=toy_model, pool=pool, resume=False, output=tmp_path / "run", **settings):
+        return Trainer(replace(CONFIG, **settings), version, model, output, pool=pool, resume=resume)
+
+    return make
+
+
+def test_a_dataset_without_prompts_is_sent_to_cut(trainer, make_version, tmp_path):
+    with pytest.raises(InputError, match="has no prompts: make them with `cobalt data cut` first"):
+        trainer(version=make_version(prompts=False))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dataset_without_training_split_is_sent_to_split(trainer, make_version):
+    with pytest.raises(InputError, match="no prompts in the split train: run `cobalt data split`"):
+        trainer(version=make_version(split="test"))
+
+
+def test_a_prompt_without_tests_is_named(trainer, make_version):
+    version = make_version(tests=False)
+    first = next(version.rows("prompts"))["prompt_id"]
+    with pytest.raises(InputError, match=f"prompt {first} has no tests"):
+        trainer(version=version)
+
+
+def test_prompts_beyond_the_limit_are_left_out_and_counted(toy_model, make_version):
+    version = make_version(statements=["print one", "print two two two two"])
+    expected = plan(replace(CONFIG, max_prompt_tokens=6), version, toy_model)
+    assert (expected.prompts, expected.prompts_too_long) == (1, 1)
+
+
+def test_it_is_an_error_if_no_prompt_is_short_enough(trainer):
+    with pytest.raises(
+        InputError, match="all 3 training prompts of .* are longer than 2 tokens: raise max_prompt_tokens"
+    ):
+        trainer(max_prompt_tokens=2)
+
+
+def test_completions_must_leave_room_for_a_prompt(trainer):
+    with pytest.raises(InputError, match="max_tokens is 64, but the model's context has 64 tokens"):
+        trainer(max_tokens=64)
+
+
+def test_an_unknown_model_is_named(trainer):
+    with pytest.raises(InputError, match="model 'no-such-model' is unknown"):
+        trainer(model="no-such-model")
+
+
+def test_a_directory_with_other_things_in_it_is_left_alone(trainer, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match="is not empty and holds no run"):
+        trainer()
+    with pytest.raises(InputError, match="holds no run to resume"):
+        trainer(resume=True)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_is_not_started_over_but_resumed(trainer):
+    trainer(steps=1).run()
+    with pytest.raises(InputError, match="holds a run already: resume it"):
+        trainer()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"learning_rate": 2e-2}, "was trained with learning_rate = 0.01, not 0.02"),
+        ({"seed": 1}, "was trained with seed = 0, not 1"),
+        ({"group_size": 4}, "was trained with group_size = 8, not 4"),
+    ],
+)
+def test_a_changed_setting_that_matters_is_refused_by_name(trainer, changed, message):
+    trainer(steps=1).run()
+    with pytest.raises(InputError, match=message):
+        trainer(resume=True, **changed)
+
+
+def test_another_dataset_or_model_is_refused_by_name(trainer, make_version, toy_model, tmp_path):
+    trainer(steps=1).run()
+    with pytest.raises(InputError, match="was trained with dataset version"):
+        trainer(resume=True, version=make_version(statements=["print one"]))
+    with pytest.raises(InputError, match="was trained with model revision"):
+        trainer(resume=True, model=str(checkpoint_directory(tmp_path / "run")))
+
+
+def test_a_finished_run_says_so_and_can_be_prolonged(trainer):
+    trainer(steps=1).run()
+    with pytest.raises(InputError, match="has made its 1 steps already: raise steps"):
+        trainer(steps=1, resume=True).run()
+    assert trainer(steps=2, resume=True).run().steps == 2
+
+
+def test_a_reward_that_is_no_number_stops_the_run_with_the_prompt(trainer, monkeypatch):
+    monkeypatch.setitem(reward.REWARDS, "binary", lambda _: float("nan"))
+    with pytest.raises(InputError, match=r"reward of a completion of prompt [0-9a-f]{16} is nan"):
+        trainer(reward="binary").run()
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_with_its_prompts_and_spares_the_weights(trainer, toy_version):
+    run = trainer()
+    before = [parameter.detach().clone() for parameter in run._learner.model.parameters()]
+    next(run._learner.model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
+    with pytest.raises(CobaltError, match="gradient of update 1 is not finite") as stopped:
+        run.run()
+    known = {row["prompt_id"] for row in toy_version.rows("prompts")}
+    assert set(str(stopped.value).partition("prompts: ")[2].split(", ")) <= known
+    assert all(map(torch.equal, before, run._learner.model.parameters()))
+
+
+def test_an_engine_with_other_weights_than_the_trainer_stops_the_run_at_its_first_step(trainer, tmp_path):
+    run = trainer()
+    run._engine.update_weights((name, weight * 8) for name, weight in run._learner.model.state_dict().items())
+    with pytest.raises(CobaltError, match="trainer and engine disagree"):
+        run.run()
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_full_disk_at_a_checkpoint_is_one_line_and_leaves_the_earlier_one(trainer, tmp_path):
+    first = trainer(steps=1).run().checkpoint
+    again = trainer(resume=True)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, hard))
+    try:
+        with pytest.raises(CobaltError, match="checkpoint cannot be written") as stopped:
+            again.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "\n" not in str(stopped.value)
+    assert [path.name for path in sorted((tmp_path / "run").glob("*checkpoint-*"))] == [first.name]
+    assert trainer(resume=True).run().checkpoint.name == "checkpoint-000002"
+
+
+def test_only_the_last_checkpoints_are_kept(trainer, tmp_path):
+    trainer(steps=4, keep_last=2).run()
+    assert [path.name for path in sorted((tmp_path / "run").glob("checkpoint-*"))] == [
+        "checkpoint-000003",
+        "checkpoint-000004",
+    ]
+
+
+class UnreliablePool:
+    """Judges in a real pool, except that every third program meets a sandbox that fails."""
+
+    def __init__(self, pool):
+        self._pool, self._count = pool, 0
+
+    def submit(self, *arguments):
+        self._count += 1
+        if self._count % 3:
+            return self._pool.submit(*arguments)
+        failed = Future()
+        failed.set_exception(SandboxError("the sandbox went away"))
+        return failed
+
+
+def test_a_sandbox_that_fails_masks_rows_and_rewards_nothing(trainer, pool, tmp_path):
+    result = trainer(steps=1, pool=UnreliablePool(pool)).run()
+    (row,) = (json.loads(line) for line in result.metrics.read_text().splitlines())
+    assert row["masked_rows"] == 8
+    samples = [json.loads(line) for line in result.samples.read_text().splitlines()]
+    assert all(sample["reward"] is not None for sample in samples)
+
+
+def test_a_torn_line_of_metrics_is_dropped_on_resume(trainer, tmp_path):
+    metrics = trainer(steps=1).run().metrics
+    with metrics.open("a") as file:
+        file.write('{"step": 2, "reward": 0.')
+    trainer(resume=True).run()
+    assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [1, 2]
+
+
+def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_version):
+    expected = plan(CONFIG, open_version(toy_version.dataset), toy_model)
+    assert (expected.steps, expected.groups_per_step, expected.completions_per_step) == (2, 3, 24)
+    assert expected.plain_tokens - expected.trained_tokens == 7 * expected.prompt_tokens > 0
+    assert expected.weight_bytes == expected.parameters * (16 + 4)

@@ -50,7 +50,7 @@ class Prefill:
         if self.parent is not None:
             key = torch.cat([self.parent.keys[layer][None], key], dim=2)
             value = torch.cat([self.parent.values[layer][None], value], dim=2)
-        self.keys.append(key[0])
+        self.keys.append(key[0].mT.contiguous().mT)  # laid out as decoding multiplies them, step after step
         self.values.append(value[0])
         new, past = query.shape[2], key.shape[2] - query.shape[2]
         mask = query.new_ones(new, past + new, dtype=torch.bool).tril(past) if past else None

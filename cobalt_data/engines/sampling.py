@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from cobalt_data.errors import EngineError
 
 NUCLEUS_GUESS = 64  # so many candidates hold the nucleus almost always; rows where they do not are sorted whole
+BLOCK = 256  # tokens
 
 
 def uniforms(seeds: Sequence[int], steps: int) -> Tensor:
@@ -36,12 +38,27 @@ def draw(logits: Tensor, uniform: Tensor, temperature: float, top_p: float) -> t
     probabilities = torch.softmax(logits / temperature, dim=-1)
     if top_p < 1:
         probabilities = torch.where(probabilities >= _nucleus_floor(probabilities, top_p), probabilities, 0.0)
-    cumulative = probabilities.cumsum(dim=-1, dtype=torch.float64)
-    mass = cumulative[:, -1:]
-    _check_finite(mass)
-    tokens = torch.searchsorted(cumulative, uniform[:, None] * mass, right=True)
+    tokens, mass = _invert(probabilities, uniform)
     logprobs = probabilities.gather(-1, tokens).double().div(mass).log()
     return tokens[:, 0], logprobs[:, 0].float()
+
+
+def _invert(probabilities: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """The tokens at these places of the cumulative distributions, and the distributions' whole masses, both (R, 1).
+
+    First the block of tokens is found, then the token in it: adding up all of a row in float64 costs a tenth of a step.
+    """
+    blocks = F.pad(probabilities, (0, -probabilities.shape[-1] % BLOCK)).unflatten(-1, (-1, BLOCK))
+    masses = blocks.sum(dim=-1).double()
+    above = masses.cumsum(dim=-1)
+    mass = above[:, -1:]
+    _check_finite(mass)
+    target = uniform[:, None] * mass
+    block = torch.searchsorted(above, target, right=True)
+    into = (target - (above - masses).gather(-1, block)) / masses.gather(-1, block)
+    within = blocks[torch.arange(len(blocks), device=blocks.device), block[:, 0]].double().cumsum(dim=-1)
+    place = torch.searchsorted(within, into.clamp(0, 1 - 2**-53) * within[:, -1:], right=True)
+    return block * BLOCK + place, mass
 
 
 def _nucleus_floor(probabilities: Tensor, top_p: float) -> Tensor:

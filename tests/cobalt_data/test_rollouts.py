@@ -159,7 +159,8 @@ HOSTILE = [
 
 
 def test_hostile_programs_are_turns_like_any_other_and_their_rows_can_be_stored(pool):
-    problem = make_problem(judge=Judge(time_limit_s=0.5, memory_mb=128))
+    tests = [stdin_test("1", "2"), stdin_test("2", "4", public=False)]
+    problem = make_problem(tests=tests, judge=Judge(time_limit_s=0.3, memory_mb=128))
     engine = ScriptedEngine(lambda chat, seed: block(HOSTILE[turn_of(chat)]))
     (trajectory,) = rolled(pool, None, [problem], turns=len(HOSTILE), engine=engine).trajectories
     assert set(trajectory.pass_rates) == {0}

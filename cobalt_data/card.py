@@ -118,9 +118,17 @@ def _plain_bytes(path: Path) -> int:
 
 
 def _feature(field: pa.Field) -> dict[str, Any]:
-    if pa.types.is_list(field.type):
-        return {"name": field.name, "list": [_feature(part) for part in field.type.value_type]}
-    return {"name": field.name, "dtype": {"double": "float64"}.get(str(field.type), str(field.type))}
+    if not pa.types.is_list(field.type):
+        return {"name": field.name, "dtype": _dtype(field.type)}
+    inner = field.type.value_type
+    return {
+        "name": field.name,
+        "list": [_feature(part) for part in inner] if pa.types.is_struct(inner) else _dtype(inner),
+    }
+
+
+def _dtype(kind: pa.DataType) -> str:
+    return {"double": "float64"}.get(str(kind), str(kind))
 
 
 def _size_category(rows: int) -> str:

@@ -11,6 +11,9 @@ def hub(monkeypatch, tmp_path):
 
     with HubServer() as server:
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{server.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        )
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
         monkeypatch.setenv("HF_TOKEN", WRITER)
         monkeypatch.setenv("COBALT_CACHE", str(tmp_path / "cache"))

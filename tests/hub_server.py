@@ -74,7 +74,8 @@ class HubServer(ThreadingHTTPServer):
         self.objects: dict[str, bytes] = {}  # LFS, by sha256
         self.uploads: list[str] = []  # the sha256 of every object that a client has sent
         self.requests: list[str] = []
-        self.before_upload: Callable[[int], None] = lambda uploads: None
+        self.before_upload: Callable[[], None] = lambda: None
+        self.before_download: Callable[[str], None] = lambda path: None
         self.before_commit: Callable[[Repository], None] = lambda repository: None
         self.lock = threading.RLock()
 
@@ -85,6 +86,9 @@ class HubServer(ThreadingHTTPServer):
     def __enter__(self) -> HubServer:
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
+
+    def handle_error(self, *_: object) -> None:
+        """A client that broke off, or was killed by a test, is no news."""
 
     def __exit__(self, *error: object) -> None:
         self.shutdown()
@@ -212,6 +216,8 @@ class Handler(BaseHTTPRequestHandler):
         commit, files = self.at(name, revision)
         if path not in files:
             raise Refusal(404, "EntryNotFound", "Entry not found")
+        if self.command == "GET":
+            self.server.before_download(path)
         content = files[path].content
         headers = {"X-Repo-Commit": commit, "ETag": f'"{files[path].oid}"', "Accept-Ranges": "bytes"}
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
@@ -264,7 +270,7 @@ class Handler(BaseHTTPRequestHandler):
         return {"transfer": "basic", "objects": objects}
 
     def upload(self, body: bytes, oid: str) -> dict:
-        self.server.before_upload(len(self.server.uploads))
+        self.server.before_upload()
         if hashlib.sha256(body).hexdigest() != oid:
             raise Refusal(400, message="the object is not what it is called")
         self.server.objects[oid] = body

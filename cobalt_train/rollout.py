@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,8 @@ from cobalt_data.rows import Prompt
 from cobalt_train.config import TrainConfig
 from cobalt_train.reward import REWARDS, Reward, RewardInput, count_parts
 from sandbox import Pool, ProgramResult, Verdict
+
+ROWS_PER_CALL = 128  # of the engine: enough to keep it busy, and early enough for the sandbox to run meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,15 @@ def roll_out_groups(
 ) -> RolledOut:
     """Completes each prompt `config.group_size` times. Raises InputError, EngineError or SandboxUnavailable."""
     started = time.perf_counter()
+    ids = list(prompts)
+    size = max(1, ROWS_PER_CALL // config.group_size)
+    parts = [ids[start : start + size] for start in range(0, len(ids), size)]
 
-    def draw(item: tuple[str, Prompt]) -> _Drawn:
-        return _draw(*item, step, engine, pool, config)
+    def draw(part: Sequence[str]) -> list[_Drawn]:
+        return _draw({prompt_id: prompts[prompt_id] for prompt_id in part}, step, engine, pool, config)
 
     with ThreadPoolExecutor(engine.parallel_calls) as threads:
-        drawn = list(threads.map(draw, prompts.items()))
+        drawn = [group for part in threads.map(draw, parts) for group in part]
     generated = time.perf_counter()
     rewarder = _Rewarder(REWARDS[config.reward], engine.tokenizer)
     groups = tuple(rewarder.group(group, prompts[group.prompt_id]) for group in drawn)
@@ -105,17 +110,25 @@ class _Drawn:
 
 
 def _draw(
-    prompt_id: str, prompt: Prompt, step: int, engine: TransformersEngine, pool: Pool, config: TrainConfig
-) -> _Drawn:
-    prompt_ids = engine.render(prompt.prompt)
-    seeds = [derive_seed(config.seed, "completion", step, prompt_id, sample) for sample in range(config.group_size)]
-    (completions,) = engine.complete_tokens([prompt_ids], [seeds], config.sampling())
-    programs = tuple(extract_program(completion.text) for completion in completions)
-    try:
-        results = tuple(pool.submit(program, prompt.tests, prompt.judge) for program in programs)
-    except InputError as error:
-        raise InputError(f"prompt {prompt_id}: {error}") from None
-    return _Drawn(prompt_id, tuple(prompt_ids), tuple(completions), programs, results)
+    prompts: Mapping[str, Prompt], step: int, engine: TransformersEngine, pool: Pool, config: TrainConfig
+) -> list[_Drawn]:
+    """Draws the completions of some prompts in one call and hands their programs to the sandbox."""
+    rendered = [engine.render(prompt.prompt) for prompt in prompts.values()]
+    seeds = [
+        [derive_seed(config.seed, "completion", step, prompt_id, sample) for sample in range(config.group_size)]
+        for prompt_id in prompts
+    ]
+    drawn = []
+    for (prompt_id, prompt), prompt_ids, completions in zip(
+        prompts.items(), rendered, engine.complete_tokens(rendered, seeds, config.sampling()), strict=True
+    ):
+        programs = tuple(extract_program(completion.text) for completion in completions)
+        try:
+            results = tuple(pool.submit(program, prompt.tests, prompt.judge) for program in programs)
+        except InputError as error:
+            raise InputError(f"prompt {prompt_id}: {error}") from None
+        drawn.append(_Drawn(prompt_id, tuple(prompt_ids), tuple(completions), programs, results))
+    return drawn
 
 
 class _Rewarder:

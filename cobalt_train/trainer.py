@@ -77,8 +77,8 @@ class Trainer:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         tokenizer = load_tokenizer(resolved)
         served = load_model(resolved, config.engine_dtype).to(device)
-        self._engine = TransformersEngine(served, tokenizer, name=resolved.name, revision=resolved.revision)
-        self._prompts = load_prompts(version, self._engine.count_tokens, longest_prompt(config, self._engine.context))
+        self.engine = TransformersEngine(served, tokenizer, name=resolved.name, revision=resolved.revision)
+        self._prompts = load_prompts(version, self.engine.count_tokens, longest_prompt(config, self.engine.context))
         self.steps = total_steps(config, self._prompts)
         self._run = RunIdentity(version.id, resolved.name, resolved.revision, _template(version), asdict(config))
         open_output(output, self._run, resume)
@@ -88,10 +88,10 @@ class Trainer:
         policy = load_model(start, "float32").to(device)
         reference = load_model(resolved, config.engine_dtype).to(device) if config.kl_coefficient else None
         longest = config.max_prompt_tokens + config.max_tokens
-        self._learner = Learner(policy, reference, resolved.name, longest, config)
-        self._state = load_state(checkpoint, self._learner.optimizer) if checkpoint else TrainState()
-        self._learner.updates = self._state.updates
-        self._engine.update_weights(policy.state_dict().items())
+        self.learner = Learner(policy, reference, resolved.name, longest, config)
+        self._state = load_state(checkpoint, self.learner.optimizer) if checkpoint else TrainState()
+        self.learner.updates = self._state.updates
+        self.engine.update_weights(policy.state_dict().items())
         self._metrics = Journal(output / "metrics.jsonl", self._state.step)
         self._samples = Journal(output / "samples.jsonl", self._state.step)
 
@@ -108,33 +108,33 @@ class Trainer:
                     self._output,
                     self._state,
                     self._run,
-                    self._learner.model,
-                    self._engine.tokenizer,
-                    self._learner.optimizer,
+                    self.learner.model,
+                    self.engine.tokenizer,
+                    self.learner.optimizer,
                     self._config.keep_last,
                 )
         return TrainResult(checkpoint, self._metrics.path, self._samples.path, self.steps)
 
     def _step(self) -> Metrics:
         config, step = self._config, self._state.step + 1
-        learning_rate = self._learner.learning_rate
+        learning_rate = self.learner.learning_rate
         prompt_ids = self._prompts.take(config.seed, self._state.cursor, config.prompts_per_step)
         prompts = {prompt_id: self._prompts.by_id[prompt_id] for prompt_id in prompt_ids}
-        rolled_out = roll_out_groups(prompts, step, self._engine, self._pool, config)
+        rolled_out = roll_out_groups(prompts, step, self.engine, self._pool, config)
         lesson = make_lesson(rolled_out.groups, config.advantage)
 
         started = time.perf_counter()
-        figures = self._learner.learn(lesson.batches)
+        figures = self.learner.learn(lesson.batches)
         learned = time.perf_counter()
-        self._engine.update_weights(self._learner.model.state_dict().items())
+        self.engine.update_weights(self.learner.model.state_dict().items())
         handed_over = time.perf_counter()
 
-        self._state = TrainState(step, self._learner.updates, self._state.cursor + config.prompts_per_step)
+        self._state = TrainState(step, self.learner.updates, self._state.cursor + config.prompts_per_step)
         metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
         metrics |= step_metrics(rolled_out.groups, lesson, figures)
         metrics["learning_rate"] = learning_rate
         if self._evaluate is not None and config.eval_every and step % config.eval_every == 0:
-            metrics["evaluation"] = self._evaluate(self._engine)
+            metrics["evaluation"] = self._evaluate(self.engine)
         metrics["tokens_per_second"] = metrics["generated_tokens"] / rolled_out.generate_seconds
         metrics["seconds"] = {
             "generate": rolled_out.generate_seconds,

@@ -65,7 +65,7 @@ def test_prompts_beyond_the_limit_are_left_out_and_counted(toy_model, make_versi
 
 def test_it_is_an_error_if_no_prompt_is_short_enough(trainer):
     with pytest.raises(
-        InputError, match="all 3 training prompts of .* are longer than 2 tokens: raise max_prompt_tokens"
+        InputError, match=r"all 3 training prompts of .* are longer than 2 tokens: raise max_prompt_tokens"
     ):
         trainer(max_prompt_tokens=2)
 
@@ -133,18 +133,18 @@ def test_a_reward_that_is_no_number_stops_the_run_with_the_prompt(trainer, monke
 
 def test_a_gradient_that_is_not_finite_stops_the_run_with_its_prompts_and_spares_the_weights(trainer, toy_version):
     run = trainer()
-    before = [parameter.detach().clone() for parameter in run._learner.model.parameters()]
-    next(run._learner.model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
+    before = [parameter.detach().clone() for parameter in run.learner.model.parameters()]
+    next(run.learner.model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
     with pytest.raises(CobaltError, match="gradient of update 1 is not finite") as stopped:
         run.run()
     known = {row["prompt_id"] for row in toy_version.rows("prompts")}
     assert set(str(stopped.value).partition("prompts: ")[2].split(", ")) <= known
-    assert all(map(torch.equal, before, run._learner.model.parameters()))
+    assert all(map(torch.equal, before, run.learner.model.parameters()))
 
 
 def test_an_engine_with_other_weights_than_the_trainer_stops_the_run_at_its_first_step(trainer, tmp_path):
     run = trainer()
-    run._engine.update_weights((name, weight * 8) for name, weight in run._learner.model.state_dict().items())
+    run.engine.update_weights((name, weight * 8) for name, weight in run.learner.model.state_dict().items())
     with pytest.raises(CobaltError, match="trainer and engine disagree"):
         run.run()
     assert not list((tmp_path / "run").glob("checkpoint-*"))

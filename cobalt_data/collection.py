@@ -160,9 +160,10 @@ def _work_through(
             meter=meter,
             abandoned=abandoned,
         )
-        result = {"rows": [trajectory.to_row() for trajectory in rolled.trajectories], "dropped": dict(rolled.dropped)}
-        run.finish(unit.name, result | {"problems": len(unit.problems)})
-        problems, solved, _ = _summary(result | {"problems": len(unit.problems)})
+        rows = [trajectory.to_row() for trajectory in rolled.trajectories]
+        result = {"problems": len(unit.problems), "rows": rows, "dropped": dict(rolled.dropped)}
+        run.finish(unit.name, result)
+        problems, solved, _ = _summary(result)
         meter.unit_done(problems, solved)
 
     finished = 0

@@ -1,4 +1,4 @@
-"""What `show`, `stats` and `log` found, for people: rich renderables, and nothing computed here.
+"""What `show`, `stats`, `log` and `diff` found, for people: rich renderables, and nothing computed here.
 
 Programs, feedback and statements come from models and strangers, so they never reach the terminal as they are: no markup is
 read in them, and control characters, which a terminal would obey, are shown as their code.
@@ -16,6 +16,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from cobalt_data.diff import Diff
 from cobalt_data.history import Entry
 from cobalt_data.show import Shown, ShownTurn
 from cobalt_data.stats import Stats, TurnStats
@@ -46,6 +47,19 @@ def render_stats(stats: Stats) -> RenderableType:
 
 def render_history(entries: Sequence[Entry]) -> RenderableType:
     return Group(*(line for entry in entries for line in _entry(entry)))
+
+
+def render_diff(diff: Diff) -> RenderableType:
+    table = _table("table", "added", "removed", "changed", "unchanged")
+    for name, rows in diff.tables.items():
+        table.add_row(name, str(rows.added), str(rows.removed), str(rows.changed), str(rows.unchanged))
+    steps = [plain(f"{step.version}  {step.operation}", "dim") for step in diff.steps]
+    dropped = [
+        plain(f"{name}: {count} left out, {reason}")
+        for name, reasons in diff.dropped.items()
+        for reason, count in sorted(reasons.items())
+    ]
+    return Group(*steps, table, *dropped)
 
 
 def _turn(turn: ShownTurn) -> Iterator[RenderableType]:

@@ -5,11 +5,25 @@ What a verb needs is imported when it is called: the command line itself must st
 
 import typer
 
-from cobalt_data.commands import look, make, shape
+from cobalt_data.commands import look, make, shape, share
 
 data = typer.Typer(no_args_is_help=True, help="Make, change and look at datasets of trajectories.")
 data.command("import")(make.import_)
-for verb in (make.split, make.collect, shape.cut, shape.augment, shape.dedup, look.show, look.stats, look.log):
+for verb in (
+    make.split,
+    make.collect,
+    shape.cut,
+    shape.augment,
+    shape.dedup,
+    look.show,
+    look.stats,
+    look.log,
+    look.diff,
+    look.verify,
+    share.push,
+    share.pull,
+    share.gc,
+):
     data.command()(verb)
 
 __all__ = ["data"]

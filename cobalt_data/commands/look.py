@@ -1,4 +1,4 @@
-"""Verbs that only look: show, stats and log."""
+"""Verbs that only look: show, stats, log, diff and verify."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import typer
 
 from cobalt_data.commands.options import Json, Reference
 from cobalt_data.console import Screen
+from cobalt_data.errors import InputError
 
 
 def show(
     dataset: Reference,
-    row: Annotated[str | None, typer.Argument(help="An id of a problem, trajectory or prompt, or how it begins.")] = None,
+    row: Annotated[
+        str | None, typer.Argument(help="An id of a problem, trajectory or prompt, or how it begins.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """One row, turn by turn. Without an id: a trajectory that solves its problem, if there is one."""
@@ -43,3 +46,30 @@ def log(dataset: Reference, json: Json = False) -> None:
 
     entries = history(open_version(dataset))
     Screen(json).result({"versions": [asdict(entry) for entry in entries]}, render_history(entries))
+
+
+def diff(
+    before: Reference,
+    after: Annotated[str, typer.Argument(metavar="DATASET", help="PATH or PATH@VERSION, compared to the first.")],
+    json: Json = False,
+) -> None:
+    """Rows added, removed and changed from one version to another, and what the steps between dropped."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.diff import diff as verb
+    from cobalt_data.rendering import render_diff
+
+    difference = verb(open_version(before), open_version(after))
+    Screen(json).result(asdict(difference), render_diff(difference))
+
+
+def verify(dataset: Reference, json: Json = False) -> None:
+    """Checks every shard against its hash, every id against its content, and that every row leads somewhere."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.verify import verify as verb
+
+    version = open_version(dataset)
+    findings = [str(finding) for finding in verb(version)]
+    sound = f"{version.reference}: sound"
+    Screen(json).result({"reference": version.reference, "findings": findings}, *(findings or [sound]))
+    if findings:
+        raise InputError(f"{version.reference}: {len(findings)} findings; go back to a sound version, or pull it again")

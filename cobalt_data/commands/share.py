@@ -1,0 +1,68 @@
+"""Verbs that share datasets and clear them up: push, pull and gc."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from cobalt_data.commands.options import Json, Quiet, Reference
+from cobalt_data.console import Screen
+
+
+def push(
+    dataset: Reference,
+    repository: Annotated[str, typer.Argument(metavar="USER/NAME", help="The dataset repository on the Hub.")],
+    private: Annotated[bool, typer.Option("--private/--public", help="Who may read it, where it is new.")] = True,
+    licence: Annotated[str | None, typer.Option("--license", help="Such as cc-by-4.0; goes into the card.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag for the card; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Publishes a version on the Hub: one commit, tagged with the version's id. The token is taken from HF_TOKEN."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.push import push as verb
+
+    pushed = verb(open_version(dataset), repository, private=private, licence=licence, tags=tuple(tag or ()))
+    Screen(json).result(asdict(pushed), pushed.url, pushed.reference)
+
+
+def pull(
+    repository: Annotated[str, typer.Argument(metavar="USER/NAME[@VERSION]", help="A dataset that cobalt pushed.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make or to go on with.")
+    ],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fetches a version from the Hub and verifies all of it before it is used."""
+    from cobalt_data.pull import pull as verb
+
+    screen = Screen(json, quiet)
+    with screen.bar("pulling") as show:
+        version = verb(repository, output, progress=lambda done, total: show(done, total, ""))
+    screen.version(version)
+
+
+def gc(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The path of a dataset.")],
+    runs: Annotated[bool, typer.Option("--runs", help="Also unfinished runs that nobody works on.")] = False,
+    versions: Annotated[
+        bool, typer.Option("--versions", help="Also versions that the latest was not made from.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A version to keep, with its ancestors; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    json: Json = False,
+) -> None:
+    """Removes what nothing needs; by default only what killed processes left behind."""
+    from cobalt_data.gc import gc as verb
+
+    removed = verb(dataset, runs=runs, versions=versions, keep=tuple(keep or ()), dry_run=dry_run)
+    freed = sum(entry.bytes for entry in removed)
+    Screen(json).result(
+        {"removed": [asdict(entry) for entry in removed], "bytes": freed},
+        *(f"{entry.kind:8} {entry.path}" for entry in removed),
+        f"{len(removed)} removed, {freed} bytes",
+    )

@@ -25,7 +25,7 @@ from cobalt_data.stats import Stats
 CARD_NAME = "README.md"
 TAGS = ("code", "reinforcement-learning", "trajectories", "cobalt")
 THIS_FOLDER = "PATH_OF_THIS_FOLDER"
-DEFAULT_TABLE = "prompts"  # what `load_dataset(NAME)` loads where no table is named
+DEFAULT_TABLE = "prompts"  # what `load_dataset(NAME)` loads, and the first table where there are none
 ROWS_OF = {
     "problems": "a programming problem with its tests and how its programs are judged",
     "trajectories": "a model's conversation with the sandbox over one problem, and what each of its programs earned",
@@ -81,14 +81,18 @@ def _header(directory: Path, manifest: Manifest, words: Words, tables: Sequence[
         tags=[*TAGS, *words.tags],
         task_categories=["text-generation"],
         size_categories=[_size_category(sum(manifest.rows(name) for name in tables))],
-        configs=[_config(name, manifest) for name in tables],
+        configs=[_config(name, manifest, name == _default_table(tables)) for name in tables],
         dataset_info=[_info(directory, name, manifest) for name in tables],
     )
 
 
-def _config(name: str, manifest: Manifest) -> dict[str, Any]:
+def _default_table(tables: Sequence[str]) -> str:
+    return DEFAULT_TABLE if DEFAULT_TABLE in tables or not tables else tables[0]
+
+
+def _config(name: str, manifest: Manifest, is_default: bool) -> dict[str, Any]:
     files = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in manifest.splits(name)]
-    return {"config_name": name, "data_files": files, **({"default": True} if name == DEFAULT_TABLE else {})}
+    return {"config_name": name, "data_files": files, **({"default": True} if is_default else {})}
 
 
 def _info(directory: Path, name: str, manifest: Manifest) -> dict[str, Any]:
@@ -202,7 +206,7 @@ def _dropped(reasons: Mapping[str, int], name: str) -> str:
 
 def _how_to_load(location: str, manifest: Manifest, tables: Sequence[str]) -> str:
     on_the_hub = location != THIS_FOLDER
-    table = DEFAULT_TABLE if DEFAULT_TABLE in tables else next(iter(tables), DEFAULT_TABLE)
+    table = _default_table(tables)
     sides = manifest.splits(table)
     side = "train" if "train" in sides or not sides else sides[0]
     revision = f', revision="{manifest.id}"' if on_the_hub else ""

@@ -7,16 +7,16 @@ data passes, in both directions.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.errors import InputError, SandboxError
 from sandbox.inside import examiner, wire
 from sandbox.inside.watch import Limits
-from sandbox.inside.wire import Outcome
 from sandbox.judging import failure, parsed, stored
+from sandbox.outcome import Outcome
 from sandbox.verdicts import Judge, TestResult, Verdict
-from sandbox.worker import Worker
+from sandbox.worker import Program, Worker
 
 _EXAMINER_S = 3600.0  # it waits for the program's calls, which have limits of their own
 
@@ -54,8 +54,9 @@ def examine(program: Worker, examining: Worker, code: bytes, judge: Judge, limit
 
     Raises InputError if the test's code is at fault: it does not compile, or passes what is no plain data.
     """
-    patient = replace(limits, cpu_s=_EXAMINER_S, wall_s=_EXAMINER_S, memory=max(limits.memory, 512 << 20))
-    examining.load("", judge.prelude, judge.entry_point, patient, eager=True)
+    memory = max(limits.memory, 512 << 20)
+    patient = Limits(_EXAMINER_S, _EXAMINER_S, memory, limits.processes, limits.output, limits.file)
+    examining.load(Program("", judge.prelude, judge.entry_point, examines=True), patient, count=1)
     examining.send(wire.pack(wire.TEST, code))
     calls = _Calls(judge)
     while True:

@@ -24,9 +24,12 @@ import json
 import math
 import re
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sandbox.values import Json, encode
+from sandbox.values import encode
+
+if TYPE_CHECKING:
+    from sandbox.values import Json
 
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")

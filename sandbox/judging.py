@@ -9,7 +9,7 @@ from typing import Any
 from sandbox.checkers import outputs_match, trees_match
 from sandbox.errors import InputError
 from sandbox.inside import wire
-from sandbox.inside.wire import Outcome
+from sandbox.outcome import Outcome
 from sandbox.verdicts import Judge, Test, TestResult, Verdict
 
 _STORED = 4000  # characters of each stream that a result keeps

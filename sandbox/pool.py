@@ -22,7 +22,7 @@ from sandbox.errors import CobaltError, SandboxError, SandboxUnavailable
 from sandbox.inside import watch
 from sandbox.limits import Limits
 from sandbox.verdicts import Judge, ProgramResult, Test, TestResult, Verdict
-from sandbox.worker import Worker
+from sandbox.worker import Program, Worker
 
 _ATTEMPTS = 3
 _LONGEST_SOURCE = 4 << 20
@@ -171,8 +171,10 @@ class _Crew:
     def judged(self, job: _Job) -> Iterator[TestResult]:
         """The results of a job's tests, in order. Raises SandboxError if an agent is lost."""
         program = self._program = self._program or Worker(self._backend)
-        program.load(job.program, job.judge.prelude, job.judge.entry_point, job.limits, job.stop_early)
         pairs = list(zip(job.tests, job.payloads, strict=True))
+        count = -1 if any(test["kind"] == "assert" for test in job.tests) else len(pairs)
+        source = Program(job.program, job.judge.prelude, job.judge.entry_point)
+        program.load(source, job.limits, count, job.stop_early)
         for asserts, group in groupby(pairs, key=lambda pair: pair[0]["kind"] == "assert"):
             run = self._examined if asserts else self._run
             for result in run(program, job, list(group)):

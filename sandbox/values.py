@@ -22,11 +22,14 @@ import builtins
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-Json = Any  # None, bool, int, float, str, list or dict with string keys
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` is not imported inside the sandbox, see `sandbox.inside`
+    from collections.abc import Callable
+    from typing import Any
 
+    Json = Any  # None, bool, int, float, str, list or dict with string keys
 _MAX_DEPTH = 200  # json.loads gives up near 1,000
 _BIG_INT_BITS = 13_000  # a little below 4,000 decimal digits
 _VIEWS: tuple[type, ...] = (range, deque, type({}.keys()), type({}.values()), type({}.items()), Iterator)

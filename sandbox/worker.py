@@ -5,23 +5,32 @@ A lost agent is a `SandboxError`, never an outcome. The caller starts another wo
 
 from __future__ import annotations
 
-import json
+import marshal
 import select
-import struct
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from sandbox.backends import Backend
 from sandbox.errors import SandboxError
-from sandbox.inside import wire
+from sandbox.inside import bootstrap, wire
 from sandbox.inside.watch import Limits
-from sandbox.inside.wire import Outcome
+from sandbox.outcome import Outcome
 
 _START_S = 60.0
 _GRACE_S = 60.0  # beyond what a test can take at most
 _IN_FLIGHT = 2  # tests sent ahead while the caller may stop early
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What an agent needs to know of a program. `examines`: it is no program, but the code of assert tests is to be run."""
+
+    source: str
+    prelude: str
+    entry_point: str | None
+    examines: bool = False
 
 
 class Worker:
@@ -38,20 +47,17 @@ class Worker:
         if kind != wire.READY:
             raise self._lost("its first frame was not READY")
 
-    def load(self, source: str, prelude: str, entry_point: str | None, limits: Limits, eager: bool) -> None:
-        """Makes `source` the program of the tests that follow. `eager`: each outcome is wanted as soon as it is there."""
+    def load(self, program: Program, limits: Limits, count: int, eager: bool = True) -> None:
+        """Makes `program` the one of the `count` tests that follow (-1: nobody knows how many).
+
+        `eager`: each outcome is wanted as soon as it is there.
+        """
         while self._unwanted:
             self.receive_outcome()
             self._unwanted -= 1
         self._patience_s = 4 * limits.wall_s + _GRACE_S
-        job = {
-            "source": source,
-            "prelude": prelude,
-            "entry_point": entry_point,
-            "limits": asdict(limits),
-            "eager": eager,
-        }
-        self.send(wire.pack(wire.LOAD, json.dumps(job).encode()))
+        job = {**asdict(program), "limits": limits.as_tuple(), "count": count, "eager": eager}
+        self.send(wire.pack(wire.LOAD, marshal.dumps(job, bootstrap.MARSHAL_VERSION)))
 
     def outcomes(self, payloads: Iterable[bytes], eager: bool) -> Iterator[Outcome]:
         """Runs tests of the loaded program; their outcomes in order. The caller may stop iterating at any outcome."""
@@ -78,7 +84,7 @@ class Worker:
         try:
             if kind == wire.OUTCOME:
                 return Outcome.unpack(data)
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             raise self._lost(str(error)) from error
         raise self._lost(f"a frame of kind {kind} instead of an outcome")
 

@@ -51,12 +51,19 @@ class Bubblewrap:
         if program is None:
             raise SandboxUnavailable("bubblewrap is not installed: `apt install bubblewrap` (0.7 or newer)")
         self._program = program
-        self._filter = bpf().hex()
-        self._command = _command(program, running())
-        self._user = _NOBODY if os.geteuid() == 0 else None
-        if self._user is not None and (closed := _closed_to_nobody(self._command)):
-            self._command = _through_mounts(self._command, closed)
-            self._user = None
+        self._filter = bpf()
+        self._user: int | None = None
+        self._command = self.command_for([*bootstrap.FLAGS, "-c", bootstrap.COMMAND])
+
+    def command_for(self, arguments: list[str]) -> list[str]:
+        """The command that runs this Python with `arguments` in a new sandbox; start it with an empty environment."""
+        command = [*_command(self._program, running()), *arguments]
+        if os.geteuid() != 0:
+            return command
+        if closed := _closed_to_nobody(command):
+            return _through_mounts(command, closed)
+        self._user = _NOBODY
+        return command
 
     def launch(self) -> LocalLink:
         config = {
@@ -79,7 +86,7 @@ def _command(program: str, interpreter: Interpreter) -> list[str]:
     command += _root(interpreter)
     for name, value in bootstrap.ENVIRONMENT.items():
         command += ["--setenv", name, value]
-    return [*command, "--", str(interpreter.executable), *bootstrap.FLAGS, "-c", bootstrap.COMMAND]
+    return [*command, "--", str(interpreter.executable)]
 
 
 def _bound(command: list[str]) -> list[tuple[int, Path]]:

@@ -60,7 +60,7 @@ class Docker:
         config = {
             "mounts": [],
             "scratch": ["/tmp", "/dev/shm"],
-            "seccomp": "",
+            "seccomp": b"",
             "packages": [PACKAGES],
             "count_processes": False,
         }

@@ -30,7 +30,7 @@ class Process:
         config = {
             "mounts": [],
             "scratch": [str(home)],
-            "seccomp": "",
+            "seccomp": b"",
             "packages": [str(packages)],
             "count_processes": False,
         }

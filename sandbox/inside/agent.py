@@ -1,25 +1,25 @@
-"""The agent: one process that forks one process per test and reports what became of it.
+"""The agent: one process that has a template for the program at hand, passes it tests, and reports what became of each.
 
-It reads frames from the host (see `wire`), keeps the program's compiled code as bytes, which the program's first test makes
-in passing, and is otherwise without state: after each test no process, file or descriptor of it is left. When the host goes
-away it ends, and with it, as process 1, everything in its namespace.
+It reads frames from the host (see `wire`). After each test no process, file or byte of it is left; after each program no
+process but the agent. When the host goes away the agent ends, and with it, as process 1, everything in its namespace.
 """
 
 from __future__ import annotations
 
 import gc
-import json
+import marshal
 import os
-import socket
 import sys
 import time
-from typing import Any, NoReturn
 
-from sandbox.inside import examiner, harden, runner, wire
-from sandbox.inside.runner import Descriptors, Program
+from sandbox.inside import harden, names, runner, wire
 from sandbox.inside.scratch import Scratch
-from sandbox.inside.watch import Limits, watch
-from sandbox.inside.wire import Outcome
+from sandbox.inside.template import Template
+from sandbox.inside.watch import Limits, Watch, end_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _FLUSH_EVERY_S = 0.005
 
@@ -58,124 +58,99 @@ class Channel:
 class Agent:
     def __init__(self, channel: Channel, scratch: Scratch, count_processes: bool) -> None:
         self._channel, self._scratch, self._count_processes = channel, scratch, count_processes
-        self._names = runner.preloaded_names()
-        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self._template: Template | None = None
+        self._exports: dict[str, str] = {}
+        self._children = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
 
     def serve(self) -> NoReturn:
-        self._channel.send(wire.pack(wire.READY, json.dumps({"python": sys.version}).encode()), at_once=True)
+        self._channel.send(wire.pack(wire.READY, b""), at_once=True)
         while True:
             kind, payload = self._channel.receive()
             if kind == wire.LOAD:
-                self._load(json.loads(payload))
+                self._load(marshal.loads(payload))
             elif kind == wire.TEST:
-                self._channel.send(self._run(payload[:1], payload[1:]).pack(), self._eager)
+                self._channel.send(self._outcome(payload[:1], payload[1:]), self._eager)
 
     def _load(self, job: dict[str, Any]) -> None:
-        self._program = Program(job["source"], job["prelude"], job["entry_point"])
-        self._limits = Limits(**job["limits"])
-        self._eager: bool = job["eager"]
-        self._code = b""
-        self._refused: Outcome | None = None
+        self._end_template()
+        self._job, self._limits, self._eager = job, Limits(*job["limits"]), job["eager"]
+        self._refused = b""
         self._scratch.place(job["source"].encode("utf-8", "surrogatepass"))
+        if job["entry_point"] and not self._exports:
+            runner.import_for_calls()
+            self._exports = names.table()
 
-    def _run(self, kind: bytes, payload: bytes) -> Outcome:
+    def _outcome(self, kind: bytes, payload: bytes) -> bytes:
         if self._refused:
             return self._refused
-        files = {"stdout": self._scratch.file()}
-        if kind == b"s" and payload:
-            files["stdin"] = self._scratch.file()
-            wire.write_all(files["stdin"], payload)
-            os.lseek(files["stdin"], 0, os.SEEK_SET)
-        if not self._code and kind != b"a":
-            files["compiled"] = self._scratch.file()
-        if kind != b"s":
-            files["record"] = self._scratch.file()
-        try:
-            return self._run_in(files, kind, payload)
-        finally:
-            for fd in files.values():
-                os.close(fd)
-            self._scratch.tidy()
-
-    def _run_in(self, files: dict[str, int], kind: bytes, payload: bytes) -> Outcome:
-        stderr, stderr_end = os.pipe()
-        ours, theirs = socket.socketpair() if kind == b"a" else (None, None)
+        began = time.monotonic()
+        template = self._template
+        if template is None:
+            template, failed = self._new_template(began)
+            if failed:
+                return failed
         nonce = os.urandom(16) if kind == b"c" else b""
-        fds = Descriptors(
-            files.get("stdin", self._null),
-            files["stdout"],
-            stderr_end,
-            files.get("compiled", -1),
-            files.get("record", -1),
-            theirs.fileno() if theirs else -1,
-        )
-        if (pid := os.fork()) == 0:
-            self._become(kind, payload, fds, nonce)
-        os.close(stderr_end)
-        if theirs:
-            theirs.close()
-        watched = tuple(files[name] for name in ("stdout", "record") if name in files)
-        relay = (ours.fileno(), lambda: self._relay(ours)) if ours else None
-        try:
-            usage = watch(pid, stderr, watched, self._limits, relay)
-        finally:
-            os.close(stderr)
-            if ours:
-                ours.close()
-        if "compiled" in files and (refused := self._take_code(_content(files["compiled"], wire.MAX_FRAME))):
-            return refused
-        stdout, record = (
-            _content(files[name], self._limits.output + 1) if name in files else b"" for name in ("stdout", "record")
-        )
-        ended = usage.ended
-        if ended == wire.EXITED and max(len(stdout), len(record)) > self._limits.output:
+        template.start(kind, nonce, payload)
+        ended, report, stderr, cpu_s, peak = self._watch.follow(self._limits)
+        status, own_cpu_s, own_peak = marshal.loads(report) if report else (9, 0.0, 0)
+        strays = os.pread(self._children, 4096, 0).split() != [b"%d" % template.pid]
+        others_cpu_s = end_all(template.pid) if strays or self._watch.lost or not report else 0.0
+        output = self._limits.output
+        stdout = template.content(template.stdout, output + 1)
+        record = template.content(template.record, output + 1) if template.record >= 0 else b""
+        if ended == wire.EXITED and max(len(stdout), len(record)) > output:
             ended = wire.OUTPUT_LIMIT
-        value = record[len(nonce) :] if record.startswith(nonce) else b""
-        return Outcome(ended, usage.status, usage.cpu_s, usage.wall_s, usage.peak, stdout, usage.stderr, value)
+        self._job["count"] -= 1
+        if strays or self._watch.lost or not report or self._job["count"] == 0:
+            self._end_template()
+        self._scratch.tidy()
+        return wire.pack_outcome(
+            ended,
+            os.waitstatus_to_exitcode(status),
+            max(cpu_s, own_cpu_s + others_cpu_s),
+            time.monotonic() - began,
+            max(peak, own_peak * 1024),
+            stdout,
+            stderr,
+            record[len(nonce) :] if record.startswith(nonce) else b"",
+        )
 
-    def _become(self, kind: bytes, payload: bytes, fds: Descriptors, nonce: bytes) -> NoReturn:
-        """In the forked process: the test. It never returns into the agent's loop."""
-        try:
-            fds = runner.enter(fds, self._limits, self._count_processes)
-            if kind == b"s":
-                runner.run_stdin(self._program, self._code, fds)
-            elif kind == b"c":
-                runner.run_call(self._program, self._code, fds, self._names, payload, nonce)
-            else:
-                examiner.run_check(self._program, fds, self._names, payload)
-        finally:
-            os._exit(1)
-
-    def _take_code(self, note: bytes) -> Outcome | None:
-        """Keeps the compiled code; returns the outcome of every test if there can be none."""
-        letter, content = note[:1], note[1:]
-        if letter == b"C":
-            self._code = content
-        elif letter:
+    def _new_template(self, began: float) -> tuple[Template, bytes]:
+        """A template that is ready for tests; else the outcome of the test at hand, and of all others if they cannot run."""
+        template = Template(self._job, self._scratch, self._exports, self._count_processes)
+        self._template = template
+        self._watch: Watch = template.watch(self._relay)
+        ended, report, stderr, cpu_s, peak = self._watch.follow(self._limits)
+        if report == b"R":
+            return template, b""
+        letter, note = report[:1], report[1:]
+        if letter:
             ended = wire.SYNTAX_ERROR if letter == b"S" else wire.PRELUDE_ERROR
-            self._refused = Outcome(ended, 1, 0.0, 0.0, 0, b"", content, b"")
-        return self._refused
+        outcome = wire.pack_outcome(ended, 1, cpu_s, time.monotonic() - began, peak, b"", note or stderr, b"")
+        self._refused = outcome if letter else b""
+        self._end_template()
+        self._scratch.tidy()
+        return template, outcome
 
-    def _relay(self, examiner_end: socket.socket) -> None:
+    def _end_template(self) -> None:
+        if self._template:
+            end_all(self._template.pid)
+            self._watch.close()
+            self._template.close()
+            self._template = None
+
+    def _relay(self) -> None:
         """Takes one call from the process of an assert test to the host, and the answer back."""
-        frames = wire.FrameBuffer()
+        assert self._template
+        channel, frames = self._template.channel, wire.FrameBuffer()
         while (frame := frames.pop()) is None:
-            data = examiner_end.recv(1 << 16)
+            data = os.read(channel, 1 << 16)
             if not data:
                 return
             frames.feed(data)
         self._channel.send(wire.pack(wire.CALL, frame[1]), at_once=True)
         _, answer = self._channel.receive()
-        examiner_end.sendall(wire.pack(wire.REPLY, answer))
-
-
-def _content(fd: int, limit: int) -> bytes:
-    size = min(os.fstat(fd).st_size, limit)
-    parts, at = [], 0
-    while at < size and (part := os.pread(fd, size - at, at)):
-        parts.append(part)
-        at += len(part)
-    return b"".join(parts)
+        wire.write_all(channel, wire.pack(wire.REPLY, answer))
 
 
 def main(config: dict[str, Any]) -> NoReturn:
@@ -195,12 +170,12 @@ def main(config: dict[str, Any]) -> NoReturn:
     else:
         harden.adopt_orphans()
     if config["seccomp"]:
-        harden.filter_system_calls(bytes.fromhex(config["seccomp"]))
+        harden.filter_system_calls(config["seccomp"])
     runner.supply_site_builtins()
     sys.argv[:], sys.path[:0] = ["main.py"], [config["scratch"][0]]
     sys.path += config["packages"]
     agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]), config["count_processes"])
-    for name in [name for name in sys.modules if name.split(".")[0] in ("sandbox", "ctypes", "_ctypes")]:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("ctypes", "_ctypes")]:
         del sys.modules[name]
     gc.collect()
     gc.freeze()

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 COMMAND = """
-import json, os, sys, types
+import marshal, os, sys
+from _frozen_importlib import ModuleSpec
 def read(count):
     data = b""
     while len(data) < count:
@@ -20,15 +21,19 @@ def read(count):
             os._exit(0)
         data += part
     return data
-boot = json.loads(read(int.from_bytes(read(4), "big")))
-for name, source in boot["modules"]:
-    module = sys.modules[name] = types.ModuleType(name)
-    module.__path__ = []
-    exec(compile(source, name.rpartition(".")[2] + ".py", "exec"), module.__dict__)
-    parent, _, leaf = name.rpartition(".")
-    if parent:
-        setattr(sys.modules[parent], leaf, module)
-sys.modules["sandbox.inside.agent"].main(boot["config"])
+boot = marshal.loads(read(int.from_bytes(read(4), "big")))
+class Sent:
+    def find_spec(self, name, path, target=None):
+        if name in boot["modules"]:
+            return ModuleSpec(name, self, is_package=not boot["modules"][name])
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        name = module.__name__
+        exec(compile(boot["modules"][name], name.rpartition(".")[2] + ".py", "exec"), module.__dict__)
+sys.meta_path.append(Sent())
+import sandbox.inside.agent
+sandbox.inside.agent.main(boot["config"])
 """
 
 # Hash order repeats, digits are not limited, text is UTF-8, numeric libraries do not start a thread per core of the host.
@@ -43,28 +48,21 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
+MARSHAL_VERSION = 4  # read by every Python from 3.4 on
 FLAGS = ("-s", "-S", "-P", "-B")
 
-_ORDER = (
-    "values",
-    "inside.wire",
-    "inside.harden",
-    "inside.watch",
-    "inside.scratch",
-    "inside.runner",
-    "inside.examiner",
-)
+_SENT = ("wire", "harden", "watch", "scratch", "names", "runner", "template", "agent", "examiner")
 
 
 @cache
-def _modules() -> list[tuple[str, str]]:
-    package = Path(__file__).parent.parent
-    names = [*_ORDER, "inside.agent"]
-    sources = [(f"sandbox.{name}", (package / f"{name.replace('.', '/')}.py").read_text()) for name in names]
-    return [("sandbox", ""), ("sandbox.inside", ""), *sources]
+def _modules() -> dict[str, str]:
+    """The source of every module that may be imported inside; packages are empty."""
+    here = Path(__file__).parent
+    modules = {f"sandbox.inside.{name}": (here / f"{name}.py").read_text() for name in _SENT}
+    return {"sandbox": "", "sandbox.inside": "", "sandbox.values": (here.parent / "values.py").read_text(), **modules}
 
 
 def message(config: dict[str, Any]) -> bytes:
     """The first bytes to send to a new agent."""
-    body = json.dumps({"modules": _modules(), "config": config}).encode()
+    body = marshal.dumps({"modules": _modules(), "config": config}, MARSHAL_VERSION)
     return len(body).to_bytes(4, "big") + body

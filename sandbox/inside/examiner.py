@@ -11,11 +11,16 @@ import builtins
 import json
 import os
 import socket
-from typing import Any, NoReturn
 
-from sandbox.inside import wire
-from sandbox.inside.runner import Descriptors, Program, _message
-from sandbox.values import Json, decode, encode
+from sandbox.inside import names, wire
+from sandbox.inside.runner import message
+from sandbox.values import decode, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from sandbox.values import Json
 
 HELD, FAILED, PROGRAM_FAILED, UNUSABLE = (b"held", b"failed", b"program", b"unusable")
 
@@ -72,23 +77,25 @@ def _raised(name: str, message: str) -> Exception:
     return ProgramFailedError(name, message)
 
 
-def run_check(program: Program, fds: Descriptors, names: dict[str, Any], code: bytes) -> NoReturn:
+def run_check(job: dict[str, Any], exports: dict[str, str], code: bytes, record: int, channel: int) -> NoReturn:
     """Runs the code of an assert test and records how it ended. A `check(candidate)` that it defines and does not call is
     called."""
-    with socket.socket(fileno=fds.channel) as channel:
-        candidate = Candidate(channel)
-        namespace = {**names, "__name__": "check", "__builtins__": builtins}
-        record, note = HELD, b""
-        try:
-            exec(compile(program.prelude, "prelude.py", "exec", dont_inherit=True), namespace)
-            namespace |= _stand_ins(candidate, program.entry_point)
-            exec(compile(code.decode(), "test.py", "exec", dont_inherit=True), namespace)
-            if not candidate.calls and callable(check := namespace.get("check")):
-                check(candidate)
-        except BaseException as error:
-            record, note = _fault(candidate, error), _message(error)
-        wire.write_all(2, note)
-        wire.write_all(fds.record, record)
+    candidate = Candidate(socket.socket(fileno=channel))
+    ended, note = HELD, b""
+    try:
+        prelude = compile(job["prelude"], "prelude.py", "exec", dont_inherit=True)
+        body = compile(code.decode(), "test.py", "exec", dont_inherit=True)
+        namespace = names.supplied(names.mentioned(prelude, body), exports)
+        namespace |= {"__name__": "check", "__builtins__": builtins}
+        exec(prelude, namespace)
+        namespace |= _stand_ins(candidate, job["entry_point"])
+        exec(body, namespace)
+        if not candidate.calls and callable(check := namespace.get("check")):
+            check(candidate)
+    except BaseException as error:
+        ended, note = _fault(candidate, error), message(error)
+    wire.write_all(2, note)
+    wire.write_all(record, ended)
     os._exit(0)
 
 

@@ -5,10 +5,10 @@ Everything here is inherited by the programs and cannot be undone by them. Which
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import ctypes
 import os
 import resource
-import signal
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
     4,
@@ -73,7 +73,7 @@ def limit_resources() -> None:
     for kind, limit in fixed.items():
         lower_limit(kind, limit)
     lower_limit(resource.RLIMIT_STACK, _STACK_BYTES)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 
 def lower_limit(kind: int, limit: int) -> None:

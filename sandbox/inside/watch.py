@@ -11,31 +11,34 @@ and the plain sum may reach four times the limit.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
+import marshal
 import os
 import select
-import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from sandbox.inside import wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _TICK_MS = 10
+_PATIENCE_S = 2.0  # for a template to report a test that has been killed
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CPU_UNIT = os.sysconf("SC_CLK_TCK")
 _KEPT = 8192  # bytes of stderr kept from its beginning, and as many from its end
 
 
-@dataclass(frozen=True, slots=True)
 class Limits:
     """CPU and wall seconds, bytes of resident memory, processes and threads, bytes of stdout, bytes per file."""
 
-    cpu_s: float
-    wall_s: float
-    memory: int
-    processes: int
-    output: int
-    file: int
+    def __init__(self, cpu_s: float, wall_s: float, memory: int, processes: int, output: int, file: int) -> None:
+        self.cpu_s, self.wall_s, self.memory = cpu_s, wall_s, memory
+        self.processes, self.output, self.file = processes, output, file
+
+    def as_tuple(self) -> tuple[float, float, int, int, int, int]:
+        return self.cpu_s, self.wall_s, self.memory, self.processes, self.output, self.file
 
 
 class Excerpt:
@@ -47,129 +50,161 @@ class Excerpt:
     def add(self, data: bytes) -> None:
         room = _KEPT - len(self._head)
         self._head += data[:room]
-        self._tail = (self._tail + data[room:])[-_KEPT:] if room < len(data) else self._tail
+        if room < len(data):
+            self._tail = (self._tail + data[room:])[-_KEPT:]
 
     def text(self) -> bytes:
         gap = b"\n[...]\n" if len(self._tail) == _KEPT else b""
         return self._head + gap + self._tail
 
 
-@dataclass(slots=True)
-class Usage:
-    """What a test used. `ended` is one of the reasons in `wire`."""
+class Watch:
+    """Watches the tests of one template. `reports` and `stderr` are read here; each of `files` may grow to the output limit.
 
-    ended: int
-    status: int
-    cpu_s: float
-    wall_s: float
-    peak: int
-    stderr: bytes
-
-
-def watch(
-    pid: int, stderr: int, files: tuple[int, ...], limits: Limits, channel: tuple[int, Callable[[], None]] | None = None
-) -> Usage:
-    """Waits for the process `pid` to end, or ends it; afterwards no process of the test is left.
-
-    `stderr` is drained; each of `files` may grow to the output limit; `channel` is a descriptor and what to do when the
-    process has written to it.
+    `channel` is a descriptor and what to do when a test has written to it.
     """
-    began = time.monotonic()
-    handle = os.pidfd_open(pid)
-    excerpt = Excerpt()
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    poll.register(stderr, select.POLLIN)
-    if channel:
-        poll.register(channel[0], select.POLLIN)
-    ended, peak, cpu_s, looked = wire.EXITED, 0, 0.0, began
-    while ended == wire.EXITED:
-        ready = dict(poll.poll(_TICK_MS))
-        if handle in ready:
-            break
-        if stderr in ready:
-            _drain_once(stderr, ready[stderr], excerpt, poll)
-        if channel and channel[0] in ready:
-            _serve(channel, ready[channel[0]], poll)
-        now = time.monotonic()
-        if now - looked >= _TICK_MS / 1000:
-            looked = now
-            cpu_s, memory = _tree_usage(pid, limits.memory)
-            peak = max(peak, memory)
-            ended = _overrun(pid, cpu_s, memory, now - began, files, limits)
-    os.close(handle)
-    status, own_cpu_s, own_peak = _end(pid, ended)
-    others_cpu_s = end_others()
-    while stderr_ready := [event for fd, event in poll.poll(0) if fd == stderr]:
-        _drain_once(stderr, stderr_ready[0], excerpt, poll)
-    return Usage(
-        ended,
-        status,
-        max(cpu_s, own_cpu_s + others_cpu_s),
-        time.monotonic() - began,
-        max(peak, own_peak),
-        excerpt.text(),
-    )
+
+    def __init__(
+        self,
+        template: int,
+        reports: int,
+        stderr: int,
+        files: tuple[int, ...],
+        channel: tuple[int, Callable[[], None]] | None,
+    ) -> None:
+        self._template, self._reports, self._stderr, self._files, self._channel = (
+            template,
+            reports,
+            stderr,
+            files,
+            channel,
+        )
+        self._lost, self._orphan, self._orphan_pid = False, 0, 0
+        self._poll = select.poll()
+        for fd in (reports, stderr, *((channel[0],) if channel else ())):
+            self._poll.register(fd, select.POLLIN)
+
+    def follow(self, limits: Limits) -> tuple[int, bytes, bytes, float, int]:
+        """Waits for the template's report, or ends the test: the reason, the report (empty if the template is lost and the test
+        with it), stderr, and CPU seconds and peak memory as they were seen from outside."""
+        began = looked = time.monotonic()
+        ended, cpu_s, peak, excerpt = wire.EXITED, 0.0, 0, None
+        while True:
+            ready = dict(self._poll.poll(_TICK_MS))
+            if ready.get(self._stderr, 0) & select.POLLIN:
+                excerpt = excerpt or Excerpt()
+                excerpt.add(os.read(self._stderr, 1 << 16))
+            elif (self._orphan or self._reports) in ready and (report := self._report()) is not None:
+                return ended, report, excerpt.text() if excerpt else b"", cpu_s, peak
+            if self._channel and self._channel[0] in ready:
+                self._channel[1]()
+            now = time.monotonic()
+            if now - looked >= _TICK_MS / 1000:
+                looked = now
+                kill(self._template, _signal.SIGCONT)  # a program may have stopped it
+                cpu_s, memory, first = self._tree_usage(limits.memory)
+                peak = max(peak, memory)
+                if ended == wire.EXITED:
+                    ended = self._overrun(first, cpu_s, memory, now - began, limits)
+                    began = now if ended != wire.EXITED else began
+                elif now - began > _PATIENCE_S:
+                    return ended, b"", excerpt.text() if excerpt else b"", cpu_s, peak
+                if ended != wire.EXITED:
+                    for pid in self._roots() or [self._template]:
+                        kill(pid)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the template died, by the program's doing: it can fork no other test."""
+        return self._lost
+
+    def _report(self) -> bytes | None:
+        """The template's report; if a program has killed its template, what the kernel says of the test that it left behind,
+        None as long as that runs."""
+        if self._orphan:
+            _, status, usage = os.wait4(self._orphan_pid, 0)
+            return marshal.dumps((status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        report = os.read(self._reports, 1 << 16)
+        if report:
+            return report
+        self._lost = True
+        self._poll.unregister(self._reports)
+        os.waitid(os.P_PID, self._template, os.WEXITED | os.WNOWAIT)  # its children are the agent's from here on
+        left_behind = [pid for pid in _children(os.getpid()) if pid != self._template]
+        if not left_behind:
+            return b""
+        self._orphan_pid = min(left_behind)  # the test's first process; others that it started came after it
+        self._orphan = os.pidfd_open(self._orphan_pid)
+        self._poll.register(self._orphan, select.POLLIN)
+        return None
+
+    def close(self) -> None:
+        if self._orphan:
+            os.close(self._orphan)
+
+    def _overrun(self, first: int, cpu_s: float, memory: int, wall_s: float, limits: Limits) -> int:
+        if cpu_s > limits.cpu_s:
+            return wire.CPU_LIMIT
+        if memory > limits.memory:
+            return wire.MEMORY_LIMIT
+        for fd in self._files:
+            if os.fstat(fd).st_size > limits.output:
+                return wire.OUTPUT_LIMIT
+        if wall_s > limits.wall_s and (wall_s > 4 * limits.wall_s or wall_s - _queued_s(first) > limits.wall_s):
+            return wire.WALL_LIMIT
+        return wire.EXITED
+
+    def _roots(self) -> list[int]:
+        """The test's own process, and what lost its parent and so became a child of the agent."""
+        return _children(self._template) + [pid for pid in _children(os.getpid()) if pid != self._template]
+
+    def _tree_usage(self, limit: int) -> tuple[float, int, int]:
+        """CPU seconds and bytes of resident memory of the test's processes, and the first of these."""
+        cpu_s, memory, plain_sum, count = 0.0, 0, 0, 0
+        roots = self._roots() or [self._template]  # no test yet: the program is being compiled
+        shared = _resident(self._template) if len(roots) > 1 else 0  # by all that descends from it
+        pending = [(roots[0], 0), *[(pid, shared) for pid in roots[1:]]]
+        while pending:
+            pid, inherited = pending.pop()
+            fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+            if len(fields) < 22:
+                continue
+            cpu_s += sum([int(field) for field in fields[11:15]]) / _CPU_UNIT
+            resident = int(fields[21]) * _PAGE
+            memory += max(0, resident - inherited)
+            plain_sum += resident
+            count += 1
+            pending += [(child, resident) for child in _children(pid)]
+        return cpu_s, max(memory, plain_sum - 3 * limit if count > 1 else 0), roots[0]
 
 
-def end_others() -> float:
-    """Ends every process that is left of a test and reaps it; returns the CPU seconds that they used."""
+def end_all(template: int) -> float:
+    """Ends and reaps every process below this one; returns the CPU seconds of those that were not the template's."""
     used = 0.0
     while True:
-        try:
-            pid, _, usage = os.wait4(-1, os.WNOHANG)
-        except ChildProcessError:
-            return used
-        if pid:
-            used += usage.ru_utime + usage.ru_stime
-        elif os.getpid() == 1:
-            os.kill(-1, signal.SIGKILL)
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if os.getpid() == 1:
+            try:
+                os.kill(-1, _signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         else:  # not in a namespace of its own: only what descends from here
             for child in _children(os.getpid()):
-                _kill(child)
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+                for grandchild in _children(child):
+                    kill(grandchild)
+                kill(child)
+        try:
+            pid, _, usage = os.wait4(-1, 0)
+        except ChildProcessError:
+            return used
+        if pid != template:
+            used += usage.ru_utime + usage.ru_stime
 
 
-def _end(pid: int, ended: int) -> tuple[int, float, int]:
-    """Reaps the process, by force unless it has ended by itself: status, CPU seconds, peak memory in bytes."""
-    if ended != wire.EXITED:
-        _kill(pid)
-    _, status, usage = os.wait4(pid, 0)
-    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
-
-
-def _kill(pid: int) -> None:
+def kill(pid: int, number: int = _signal.SIGKILL) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except ProcessLookupError:
-        return
-
-
-def _drain_once(stderr: int, event: int, excerpt: Excerpt, poll: select.poll) -> None:
-    data = os.read(stderr, 1 << 16) if event & select.POLLIN else b""
-    excerpt.add(data)
-    if not data:
-        poll.unregister(stderr)
-
-
-def _serve(channel: tuple[int, Callable[[], None]], event: int, poll: select.poll) -> None:
-    if event & select.POLLIN:
-        channel[1]()
-    else:
-        poll.unregister(channel[0])
-
-
-def _overrun(pid: int, cpu_s: float, memory: int, wall_s: float, files: tuple[int, ...], limits: Limits) -> int:
-    if cpu_s > limits.cpu_s:
-        return wire.CPU_LIMIT
-    if memory > limits.memory:
-        return wire.MEMORY_LIMIT
-    if any(os.fstat(fd).st_size > limits.output for fd in files):
-        return wire.OUTPUT_LIMIT
-    if wall_s > limits.wall_s and (wall_s > 4 * limits.wall_s or wall_s - _queued_s(pid) > limits.wall_s):
-        return wire.WALL_LIMIT
-    return wire.EXITED
+        pass
 
 
 def _queued_s(pid: int) -> float:
@@ -178,24 +213,9 @@ def _queued_s(pid: int) -> float:
     return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
 
-def _tree_usage(root: int, limit: int) -> tuple[float, int]:
-    """CPU seconds and bytes of resident memory of a process and its descendants."""
-    cpu_s, memory, plain_sum, count = 0.0, 0, 0, 0
-    pending = [(root, 0)]
-    if os.getpid() == 1:  # what lost its parent became a child of process 1
-        pending += [(pid, 0) for pid in _children(1) if pid != root]
-    while pending:
-        pid, inherited = pending.pop()
-        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        if len(fields) < 22:
-            continue
-        cpu_s += sum(map(int, fields[11:15])) / _CPU_UNIT
-        resident = int(fields[21]) * _PAGE
-        memory += max(0, resident - inherited)
-        plain_sum += resident
-        count += 1
-        pending += [(child, resident) for child in _children(pid)]
-    return cpu_s, max(memory, plain_sum - 3 * limit if count > 1 else 0)
+def _resident(pid: int) -> int:
+    fields = _read(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * _PAGE if fields else 0
 
 
 def _children(pid: int) -> list[int]:

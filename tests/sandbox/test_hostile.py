@@ -9,13 +9,13 @@ from hostile import PROGRAMS
 
 from sandbox import Judge, Pool, SandboxUnavailable, Verdict
 
-# What a program sees that runs afterwards: itself and the agent, and its own source.
+# What a program sees that runs afterwards: itself, its template and the agent, and its own source.
 NEIGHBOUR = """
 import os
 pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
 left = [name for place in ("/tmp", "/dev/shm") for name in os.listdir(place) if name != "main.py"]
 born = open("/proc/1/stat").read().rsplit(")", 1)[1].split()[19]
-print("processes", pids == [1, os.getpid()], "files", left, "input", input(), "agent", born)
+print("processes", pids == [1, os.getppid(), os.getpid()], "files", left, "input", input(), "agent", born)
 """
 
 

@@ -18,7 +18,8 @@ print("contained")
         "passed",
         """
 import ctypes, os, signal
-os.kill(os.getppid(), signal.SIGSTOP)
+for pid in (1, os.getppid()):
+    os.kill(pid, signal.SIGSTOP)
 signal.pidfd_send_signal(os.pidfd_open(1), signal.SIGSTOP)
 libc = ctypes.CDLL(None)
 libc.tgkill(1, 1, 19), libc.tgkill(1, 1, 9), libc.sigqueue(1, 9, None)
@@ -56,7 +57,7 @@ print(got or "contained")
         """
 import resource
 got = []
-for kind in (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_CORE):
+for kind in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_CORE):
     limit = resource.getrlimit(kind)[1] + 1 if resource.getrlimit(kind)[1] >= 0 else -1
     try:
         resource.setrlimit(kind, (limit, limit))

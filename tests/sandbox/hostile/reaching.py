@@ -50,8 +50,8 @@ print("leaked" if any("canary" + "-value" in text for text in seen) else "contai
         """
 import os
 pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
-others = set(pids) - {1, os.getpid()}
-print("contained" if len(pids) <= 2 and not others else pids)
+others = set(pids) - {1, os.getppid(), os.getpid()}
+print(others or "contained")
 """,
     ),
     "expected_values_in_memory": (

@@ -14,7 +14,7 @@ from typing import Any
 
 import huggingface_hub
 from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, RevisionNotFoundError
+from huggingface_hub.errors import HfHubHTTPError, RevisionNotFoundError
 from huggingface_hub.errors import HTTPError as TransportError  # type: ignore[attr-defined]
 from huggingface_hub.utils import logging as hub_logging
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
@@ -41,7 +41,13 @@ def hub(reference: HubReference, token: str | None = None) -> Iterator[HfApi]:
             yield HfApi(token=token, library_name="cobalt")
     except HfHubHTTPError as error:
         raise HubError(_refusal(error, reference, token)) from None
-    except (TransportError, OfflineModeIsEnabled, HFValidationError, OSError, RuntimeError) as error:
+    except (
+        TransportError,
+        OSError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+    ) as error:  # the last two: answers that are none
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         cause = error.__cause__ or error

@@ -68,6 +68,8 @@ _NOTHING = pa.array([], pa.string())
 
 def verify(version: Version, progress: Progress | None = None) -> Iterator[Finding]:
     """Everything that is wrong with `version`, as it is found; nothing where it is sound."""
+    if version.path.is_symlink():
+        yield Finding(f"versions/{version.id}", "is a symbolic link; a version is a folder of its dataset")
     yield from verify_directory(version.path, version.manifest, progress)
 
 

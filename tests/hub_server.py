@@ -77,6 +77,7 @@ class HubServer(ThreadingHTTPServer):
         self.before_upload: Callable[[], None] = lambda: None
         self.before_download: Callable[[str], None] = lambda path: None
         self.before_commit: Callable[[Repository], None] = lambda repository: None
+        self.answers_with_a_page = False  # as the login page of a hotel does
         self.lock = threading.RLock()
 
     @property
@@ -138,6 +139,8 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def route(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        if self.server.answers_with_a_page:
+            return 200, {"Content-Type": "text/html"}, b"<html>Welcome</html>"
         for method, pattern, action in ROUTES:
             matched = re.fullmatch(pattern, path)
             if matched and method == self.command.replace("HEAD", "GET"):

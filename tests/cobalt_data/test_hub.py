@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -304,6 +306,14 @@ def test_a_hub_that_is_not_there_is_one_line(hub, version, monkeypatch, tmp_path
     assert not (tmp_path / "pulled").exists()
 
 
+def test_a_server_that_is_no_hub_is_one_line(hub, version, tmp_path):
+    hub.answers_with_a_page = True
+    with pytest.raises(HubError, match="cannot be reached, or broke off"):
+        push(version, NAME)
+    with pytest.raises(HubError, match="cannot be reached, or broke off"):
+        pull(NAME, tmp_path / "pulled")
+
+
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
@@ -412,3 +422,20 @@ def test_a_killed_pull_leaves_no_version_and_goes_on_where_it_stopped(hub, versi
     assert pull(NAME, tmp_path / "pulled").id == version.id
     assert 1 < len(arrived) < 7  # the manifest, and the shards that had not arrived
     assert not (tmp_path / "pulled" / "runs").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_stops_a_pull_with_one_clear_line(hub, tmp_path):
+    noise = random.Random(0)
+    problems = [make_problem(f"p{number}") for number in range(100)]
+    large = [replace(problem, statement=noise.randbytes(4000).hex()) for problem in problems]
+    push(make_dataset(tmp_path / "large", large), NAME)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=True)
+    try:
+        with pytest.raises(CobaltError, match="no space left"):
+            pull(NAME, disk / "pulled")
+        assert version_ids(disk / "pulled") == []
+    finally:
+        subprocess.run(["umount", disk], check=True)

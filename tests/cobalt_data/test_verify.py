@@ -74,6 +74,12 @@ def test_damage_to_a_file_is_found_and_named(version, damage, words):
     assert len(found) == 1 and words in found[0] and found[0].startswith("problems")
 
 
+def test_a_version_that_lies_elsewhere_is_found(version):
+    version.path.rename(version.dataset / "elsewhere")
+    version.path.symlink_to("../elsewhere")
+    assert "symbolic link" in findings(version)[0]
+
+
 def rewrite(version, table, **more):
     """Replaces a shard and makes the manifest agree with its bytes."""
     path = version.path / SHARD

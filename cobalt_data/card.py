@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +20,9 @@ from huggingface_hub import DatasetCardData
 from cobalt_data.history import Entry
 from cobalt_data.manifest import Manifest
 from cobalt_data.schemas import TABLES
-from cobalt_data.stats import Stats
+
+if TYPE_CHECKING:
+    from cobalt_data.stats import Stats
 
 CARD_NAME = "README.md"
 TAGS = ("code", "reinforcement-learning", "trajectories", "cobalt")

@@ -8,7 +8,7 @@ same commit, so `main` is always exactly one version and every tag one more.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
@@ -27,7 +27,10 @@ from cobalt_data.stats import stats
 from cobalt_data.verify import wrong_with_file
 
 ATTEMPTS = 5
+UPLOADS = 8  # files between two reports of progress
 _LABEL = re.compile(r"[A-Za-z0-9][\w.:-]{0,60}", re.ASCII)
+
+Progress = Callable[[int, int], None]  # bytes that the Hub has, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ def push(
     token: str | None = None,
     licence: str | None = None,
     tags: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Pushed:
     """Publishes `version` as the newest state of `repository` (USER/NAME), which is made if it is not there.
 
@@ -63,7 +67,7 @@ def push(
     card = render_card(version.path, version.manifest, words, history(version), stats(version))
     with hub(target, token) as api:
         url = api.create_repo(repository, repo_type=DATASET, private=private, exist_ok=True)
-        commit, is_private = _commit(api, version, repository, card, private)
+        commit, is_private = _commit(api, version, repository, card, private, progress)
         api.create_tag(repository, repo_type=DATASET, tag=version.id, revision=commit, exist_ok=True)
     return Pushed(str(HubReference(repository, version.id)), str(url), commit, is_private)
 
@@ -79,26 +83,32 @@ def _check_shards(version: Version) -> None:
                 raise InputError(f"{version.reference}: {shard.path} {problem}")
 
 
-def _commit(api: HfApi, version: Version, repository: str, card: str, private: bool) -> tuple[str, bool]:
+def _commit(
+    api: HfApi, version: Version, repository: str, card: str, private: bool, progress: Progress | None
+) -> tuple[str, bool]:
     """Returns the commit that holds the version, and whether the repository is private."""
     for _ in range(ATTEMPTS - 1):
         try:
-            return _commit_once(api, version, repository, card, private)
+            return _commit_once(api, version, repository, card, private, progress)
         except HfHubHTTPError as error:
             if not is_stale(error):
                 raise
-    return _commit_once(api, version, repository, card, private)
+    return _commit_once(api, version, repository, card, private, progress)
 
 
-def _commit_once(api: HfApi, version: Version, repository: str, card: str, private: bool) -> tuple[str, bool]:
+def _commit_once(
+    api: HfApi, version: Version, repository: str, card: str, private: bool, progress: Progress | None
+) -> tuple[str, bool]:
     info = api.dataset_info(repository)
     if private and not info.private:
         raise InputError(f"{repository} is there already and everybody can read it; push with --public, or elsewhere")
     there = {file.rfilename for file in info.siblings or ()}
     _refuse_to_overwrite(repository, there)
+    additions = _additions(version, card)
+    _upload(api, repository, additions, progress)
     done = api.create_commit(
         repository,
-        [*_additions(version, card), *_removals(version, there)],
+        [*additions, *_removals(version, there)],
         repo_type=DATASET,
         commit_message=f"Version {version.id}: {version.manifest.operation}",
         parent_commit=info.sha,
@@ -123,6 +133,17 @@ def _additions(version: Version, card: str) -> list[CommitOperationAdd]:
             addition.upload_info.sha256 = bytes.fromhex(shard.sha256)  # just checked: no need to read it all again
             additions.append(addition)
     return additions
+
+
+def _upload(api: HfApi, repository: str, additions: list[CommitOperationAdd], progress: Progress | None) -> None:
+    """Sends what the Hub does not have yet, ahead of the commit and a few files at a time, so that one can watch."""
+    sent, total = 0, sum(addition.upload_info.size for addition in additions)
+    for start in range(0, len(additions), UPLOADS):
+        batch = additions[start : start + UPLOADS]
+        api.preupload_lfs_files(repository, batch, repo_type=DATASET, free_memory=False)
+        sent += sum(addition.upload_info.size for addition in batch)
+        if progress is not None:
+            progress(sent, total)
 
 
 def _removals(version: Version, there: set[str]) -> list[CommitOperationDelete]:

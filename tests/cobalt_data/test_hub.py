@@ -69,6 +69,14 @@ def test_a_push_is_one_commit(hub, version):
     assert sum("/commit/" in request for request in hub.requests) == 1
 
 
+def test_progress_ends_at_the_whole(hub, version, tmp_path):
+    sent, arrived = [], []
+    push(version, NAME, progress=lambda *report: sent.append(report))
+    pull(NAME, tmp_path / "pulled", progress=lambda *report: arrived.append(report))
+    for reports in (sent, arrived):
+        assert reports == sorted(reports) and reports[-1][0] == reports[-1][1] > 0
+
+
 def test_main_is_the_newest_version_and_every_tag_one_of_its_own(hub, version, tmp_path):
     push(version, NAME)
     sent = len(hub.uploads)

@@ -92,6 +92,23 @@ def make_dataset(path, problems, trajectories=(), prompts=()):
     return commit(Change("import", {}, None, tables, {}), dataset=path)
 
 
+def make_all_tables(path):
+    """A version of twelve problems on two sides, with a trajectory and a prompt for each."""
+    problems = [make_problem(f"p{number}", split="train" if number % 3 else "test") for number in range(12)]
+    trajectories = [rated(problem, [0.5, 1.0]) for problem in problems]
+    prompts = [
+        Prompt(made.trajectory_id, made.problem_id, 1, made.messages[:-2], (), Judge(), 0.5, None, 9, made.split)
+        for made in trajectories
+    ]
+    return make_dataset(path, problems, trajectories, prompts)
+
+
+def keep_first(version, rows):
+    """A child of `version` that holds its first problems alone."""
+    table = version.table("problems").slice(0, rows)
+    return commit(Change("narrow", {"rows": rows}, None, {"problems": table}, {}), [version])
+
+
 def prompts_of(change):
     return sorted(map(Prompt.from_row, change.tables["prompts"].to_pylist()), key=lambda prompt: prompt.prompt_id)
 

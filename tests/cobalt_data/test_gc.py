@@ -5,19 +5,13 @@ import sys
 from dataclasses import replace
 
 import pytest
-from builders import make_dataset, make_problem
+from builders import keep_first, make_dataset, make_problem
 
-from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, version_ids
 from cobalt_data.errors import InputError
 from cobalt_data.gc import gc
 from cobalt_data.runs import open_run
 from cobalt_data.verify import verify
-
-
-def keep_first(version, rows):
-    table = version.table("problems").slice(0, rows)
-    return commit(Change("narrow", {"rows": rows}, None, {"problems": table}, {}), [version])
 
 
 @pytest.fixture

@@ -8,30 +8,21 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builders import make_dataset, make_problem, rated
+from builders import make_all_tables, make_dataset, make_problem
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, table_from_rows
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Manifest
-from cobalt_data.rows import Prompt
 from cobalt_data.schemas import PROBLEMS
 from cobalt_data.verify import verify
-from sandbox import Judge
 
 SHARD = "problems/train-00000.parquet"
 
 
 @pytest.fixture
 def version(tmp_path):
-    """Twelve problems on two sides, with a trajectory and a prompt for each."""
-    problems = [make_problem(f"p{number}", split="train" if number % 3 else "test") for number in range(12)]
-    trajectories = [rated(problem, [0.5, 1.0]) for problem in problems]
-    prompts = [
-        Prompt(made.trajectory_id, made.problem_id, 1, made.messages[:-2], (), Judge(), 0.5, None, 9, made.split)
-        for made in trajectories
-    ]
-    return make_dataset(tmp_path / "d", problems, trajectories, prompts)
+    return make_all_tables(tmp_path / "d")
 
 
 def findings(version):

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from cobalt_data.engines.base import Completion, Sampling
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Problem, Trajectory, Turn
-from cobalt_train.evaluation import Evaluation, bootstrap_interval, compare, count_passes
-from sandbox import Judge
+from cobalt_data.templates import Template
+from cobalt_train.evaluation import NO_HIDDEN_TESTS, Evaluation, bootstrap_interval, compare, count_passes, evaluate
+from sandbox import Judge, Pool
 
 
 def problem(problem_id, public=True):
@@ -117,3 +119,44 @@ def test_an_evaluation_survives_json():
     stored = json.loads(json.dumps(original.to_json()))
     assert Evaluation.from_json(stored) == original
     assert stored["scores"][1]["pass_at_1"] == pytest.approx(5 / 8)
+
+
+class LearnerFromFeedback:
+    """An engine that solves a problem once it has been told what was wrong, except for odd seeds."""
+
+    name, model, model_revision, parallel_calls, context = "scripted", "learner", "1", 2, None
+
+    def complete(self, chats, seeds, sampling):
+        return [[self.answer(chat, seed) for seed in group] for chat, group in zip(chats, seeds, strict=True)]
+
+    def answer(self, chat, seed):
+        told = any("Expected output" in message["content"] for message in chat)
+        program = "print(2 * int(input()))" if told and seed % 2 == 0 else "print(1)"
+        return Completion(f"```python\n{program}\n```", "stop", 1, 1)
+
+    def count_tokens(self, chat):
+        return 1
+
+    def close(self):
+        pass
+
+
+def test_an_evaluation_rolls_out_judges_by_hidden_tests_and_repeats_exactly():
+    def doubling(problem_id, hidden=True):
+        kinds = (True, False) if hidden else (True, True)
+        tests = tuple(
+            {"kind": "stdin", "public": public, "input": str(number), "output": str(2 * number)}
+            for number, public in zip((3, 4), kinds, strict=True)
+        )
+        return Problem(problem_id, "s", "t", None, "Double it.", "", tests, Judge(), (), {})
+
+    problems = [doubling(f"p{number}") for number in range(6)] + [doubling("open", hidden=False)]
+    settings = {"template": Template.load("paper"), "sampling": Sampling(), "turns": 2, "n": 4}
+    with Pool(workers=2) as pool:
+        measured = evaluate(problems, LearnerFromFeedback(), pool, **settings)
+        assert evaluate(problems[::-1], LearnerFromFeedback(), pool, problems_per_unit=1, **settings) == measured
+        with pytest.raises(InputError, match="none of 1 problems has hidden tests"):
+            evaluate(problems[-1:], LearnerFromFeedback(), pool, **settings)
+    before, after = measured.scores
+    assert before.pass_at_1 == 0 and 0.2 < after.pass_at_1 < 0.8 and after.programs == 24
+    assert measured.left_out == {NO_HIDDEN_TESTS: 1} and "open" not in measured.programs

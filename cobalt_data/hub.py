@@ -25,6 +25,7 @@ from cobalt_data.references import HubReference
 DATASET = "dataset"
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 STALE = 412
+BROKEN_OFF = (TransportError, OSError, RuntimeError, ValueError, KeyError)  # the last two: an answer that is none
 
 
 @contextlib.contextmanager
@@ -41,13 +42,7 @@ def hub(reference: HubReference, token: str | None = None) -> Iterator[HfApi]:
             yield HfApi(token=token, library_name="cobalt")
     except HfHubHTTPError as error:
         raise HubError(_refusal(error, reference, token)) from None
-    except (
-        TransportError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-    ) as error:  # the last two: answers that are none
+    except BROKEN_OFF as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         cause = error.__cause__ or error

@@ -41,12 +41,13 @@ class _Remote:
     reference: HubReference
     commit: str
     manifest: Manifest
+    tags: frozenset[str]  # of the whole repository
 
 
 def pull(reference: str, dataset: str | Path, *, token: str | None = None, progress: Progress | None = None) -> Version:
-    """Fetches `USER/NAME[@TAG]` (also with `hf://datasets/` before it) into `dataset`, new or one that it goes on from.
+    """Fetches `USER/NAME[@TAG]` (also with `hf://datasets/` before it) into `dataset`, where it becomes the latest version.
 
-    Raises InputError where another dataset is in the way, HubError where the Hub refuses or the content is not what the
+    The dataset is new, or its latest version is a parent of this one or stands in the same repository. Raises InputError where another dataset is in the way, HubError where the Hub refuses or the content is not what the
     manifest says.
     """
     wanted, target = parse_hub_reference(reference), Path(dataset)
@@ -55,9 +56,9 @@ def pull(reference: str, dataset: str | Path, *, token: str | None = None, progr
     remote = _resolve(wanted, token)
     latest = latest_id(target)
     if remote.manifest.id not in version_ids(target):
-        if latest is not None and latest not in remote.manifest.parents:
+        if latest is not None and latest not in {*remote.manifest.parents, *remote.tags}:
             raise InputError(
-                f"{target} holds a dataset (latest version {latest}) that {wanted} was not made from; pull into another one"
+                f"{target} holds another dataset (latest version {latest}) than {wanted}; pull into a new one"
             )
         _fetch(remote, target, token, progress)
     return load_version(target, remote.manifest.id, latest_id(target))
@@ -94,6 +95,7 @@ def _resolve(reference: HubReference, token: str | None) -> _Remote:
             reference.repository, MANIFEST_NAME, repo_type=DATASET, revision=commit, local_dir=scratch
         )
         text = Path(path).read_bytes()
+        tags = frozenset(tag.name for tag in api.list_repo_refs(reference.repository, repo_type=DATASET).tags)
     try:
         manifest = Manifest.parse(text, f"{reference}: {MANIFEST_NAME}")
     except InputError as error:
@@ -103,7 +105,7 @@ def _resolve(reference: HubReference, token: str | None) -> _Remote:
     for shard in (shard for shards in manifest.tables.values() for shard in shards):
         if sizes.get(shard.path) != shard.bytes:
             raise HubError(f"{reference}: {shard.path} is missing or is not the file that the manifest names; refused")
-    return _Remote(reference, commit, manifest)
+    return _Remote(reference, commit, manifest, tags)
 
 
 def _fetch(remote: _Remote, target: Path, token: str | None, progress: Progress | None) -> None:

@@ -232,7 +232,8 @@ class Handler(BaseHTTPRequestHandler):
     def refs(self, _: bytes, name: str) -> dict:
         repository = self.repository(name)
         tags = [{"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": oid} for tag, oid in repository.tags.items()]
-        return {"branches": [{"name": "main", "ref": "refs/heads/main", "targetCommit": repository.head}], "tags": tags}
+        main = {"name": "main", "ref": "refs/heads/main", "targetCommit": repository.head}
+        return {"branches": [main], "converts": [], "tags": tags}
 
     # -- writing
 

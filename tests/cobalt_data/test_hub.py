@@ -67,6 +67,9 @@ def test_main_is_the_newest_version_and_every_tag_one_of_its_own(hub, version, t
     assert pull(f"{NAME}@{version.id}", tmp_path / "old").manifest == version.manifest
     assert pull(NAME, tmp_path / "old").id == second.id  # which goes on from what is there
     assert open_version(tmp_path / "old").id == second.id
+    grandchild = keep_first(keep_first(second, 8), 7)
+    push(grandchild, NAME)
+    assert pull(NAME, tmp_path / "old").id == open_version(tmp_path / "old").id == grandchild.id
 
 
 def test_pushing_the_same_version_again_changes_nothing(hub, version):

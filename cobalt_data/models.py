@@ -107,6 +107,8 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise InputError(f"model {resolved.name!r} at {resolved.path} lacks weights: {missing}; they would be random")
+    for weight in model.parameters():  # in the file's buffer it lies as it happens to: some kernels round by alignment
+        weight.data = weight.data.clone()
     return model.eval()
 
 

@@ -55,7 +55,7 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
     if file.exists():
         if not resume:
             raise InputError(f"{output} holds a run already: resume it, or choose another directory")
-        _refuse_another_run(output, json.loads(file.read_text(encoding="utf-8")), run)
+        _refuse_another_run(output, _read_json(file), run)
     elif resume:
         raise InputError(f"{output} holds no run to resume")
     elif output.exists() and any(output.iterdir()):
@@ -64,7 +64,9 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
         output.mkdir(parents=True, exist_ok=True)
         for leftover in output.glob(".checkpoint-*"):
             shutil.rmtree(leftover)
-        file.write_text(json.dumps(asdict(run), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        aside = output / f".{RUN}"
+        _write_json(aside, asdict(run))
+        aside.replace(file)
     except OSError as error:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
 
@@ -92,7 +94,7 @@ def save_checkpoint(
         tokenizer.save_pretrained(aside)
         torch.save(optimizer.state_dict(), aside / OPTIMIZER)
         facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
-        (aside / STATE).write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        _write_json(aside / STATE, facts)
         for file in aside.iterdir():
             _sync(file)
         _sync(aside)
@@ -110,8 +112,8 @@ def save_checkpoint(
 
 def load_state(checkpoint: Path, optimizer: torch.optim.Optimizer) -> TrainState:
     """Restores the optimizer in place. Raises InputError for a damaged checkpoint."""
+    facts = _read_json(checkpoint / STATE)
     try:
-        facts = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
         optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
         return TrainState(step=facts["step"], updates=facts["updates"], cursor=facts["cursor"])
     except (OSError, ValueError, KeyError, RuntimeError) as error:
@@ -129,6 +131,17 @@ def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentit
         old, new = before["config"].get(name), now["config"][name]
         if old != new and name not in FREE_ON_RESUME:
             raise InputError(f"{output} was trained with {name} = {old}, not {new}: resume with the same setting")
+
+
+def _write_json(path: Path, facts: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged ({error}): remove {path.parent}, what it held cannot be resumed") from None
 
 
 def _sync(path: Path) -> None:

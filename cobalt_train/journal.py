@@ -15,11 +15,13 @@ class Journal:
 
     def __init__(self, path: Path, last_step: int) -> None:
         self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        kept = [line for line in lines if _step(line) <= last_step]
-        aside = path.with_name(f"{path.name}.aside")
-        aside.write_text("".join(kept), encoding="utf-8")
-        aside.replace(path)
+        aside = path.with_name(f".{path.name}")
+        try:
+            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []  # bytes end at \n alone
+            aside.write_bytes(b"".join(line for line in lines if _step(line) <= last_step))
+            aside.replace(path)
+        except OSError as error:
+            raise CobaltError(f"{path}: cannot be written ({error.strerror}); make room, then resume") from None
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Adds a line; `record` has a `step`. Raises CobaltError if the disk refuses."""
@@ -30,7 +32,7 @@ class Journal:
             raise CobaltError(f"{self.path}: cannot be written ({error.strerror}); make room, then resume") from None
 
 
-def _step(line: str) -> float:
+def _step(line: bytes) -> float:
     """The step of a line; infinite for one that was cut off."""
     try:
         return float(json.loads(line)["step"])

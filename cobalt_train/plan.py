@@ -46,7 +46,7 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
     with torch.device("meta"):
         network = AutoModelForCausalLM.from_config(shape)
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    copies = 2 if config.kl_coefficient else 1
+    masters = 5 if config.kl_coefficient else 4  # weights, gradients, two moments; the reference
     groups = min(config.prompts_per_step, len(prompts.by_id))
     prompt_tokens = round(groups * prompts.prompt_tokens / len(prompts.by_id))
     generated = groups * config.group_size * config.max_tokens
@@ -65,5 +65,5 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
         trained_tokens=prompt_tokens + generated if config.shared_prefix else plain,
         plain_tokens=plain,
         parameters=parameters,
-        weight_bytes=parameters * (4 * BYTES["float32"] + copies * BYTES[config.engine_dtype]),
+        weight_bytes=parameters * (masters * BYTES["float32"] + BYTES[config.engine_dtype]),
     )

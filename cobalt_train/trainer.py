@@ -86,7 +86,7 @@ class Trainer:
         checkpoint = latest_checkpoint(output)
         start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
         policy = load_model(start, "float32").to(device)
-        reference = load_model(resolved, config.engine_dtype).to(device) if config.kl_coefficient else None
+        reference = load_model(resolved, "float32").to(device) if config.kl_coefficient else None  # at first equal
         longest = config.max_prompt_tokens + config.max_tokens
         self.learner = Learner(policy, reference, resolved.name, longest, config)
         self._state = load_state(checkpoint, self.learner.optimizer) if checkpoint else TrainState()

@@ -196,14 +196,6 @@ def test_a_sandbox_that_fails_masks_rows_and_rewards_nothing(trainer, pool, tmp_
     assert all(sample["reward"] is not None for sample in samples)
 
 
-def test_a_torn_line_of_metrics_is_dropped_on_resume(trainer, tmp_path):
-    metrics = trainer(steps=1).run().metrics
-    with metrics.open("a") as file:
-        file.write('{"step": 2, "reward": 0.')
-    trainer(resume=True).run()
-    assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [1, 2]
-
-
 def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_version):
     expected = plan(CONFIG, open_version(toy_version.dataset), toy_model)
     assert (expected.steps, expected.groups_per_step, expected.completions_per_step) == (2, 3, 24)

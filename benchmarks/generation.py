@@ -83,7 +83,7 @@ def main() -> int:
         print(f"engine {pairs[-1][0]:.0f} tokens/s, generate {pairs[-1][1]:.0f} tokens/s", flush=True)
     ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
     reached = ratio >= GOAL
-    print(f"generation: {ratio:.1f}x transformers generate (goal >= {GOAL:.0f}x) {'ok' if reached else 'SHORT'}")
+    print(f"generation: {ratio:.2f}x transformers generate (goal >= {GOAL:.0f}x) {'ok' if reached else 'SHORT'}")
     return 0 if reached else 1
 
 

@@ -93,7 +93,7 @@ class DockerLink:
             self._stream = api.attach_socket(self._id, streams)
             self._socket = getattr(self._stream, "_sock", self._stream)
             api.start(self._id)
-            self._socket.sendall(bootstrap.message(config))
+            self._socket.sendall(bootstrap.message(config, same_python=False))
             self._socket.setblocking(False)
         except Exception as error:
             self.close()

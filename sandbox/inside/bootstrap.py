@@ -29,8 +29,10 @@ class Sent:
     def create_module(self, spec):
         return None
     def exec_module(self, module):
-        name = module.__name__
-        exec(compile(boot["modules"][name], name.rpartition(".")[2] + ".py", "exec"), module.__dict__)
+        code = boot["modules"].pop(module.__name__)
+        if isinstance(code, str):
+            code = compile(code, module.__name__.rpartition(".")[2] + ".py", "exec")
+        exec(code, module.__dict__)
 sys.meta_path.append(Sent())
 import sandbox.inside.agent
 sandbox.inside.agent.main(boot["config"])
@@ -47,6 +49,7 @@ ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+    "LD_BIND_NOW": "1",  # once in the agent, not in every process that is forked from it
 }
 MARSHAL_VERSION = 4  # read by every Python from 3.4 on
 FLAGS = ("-s", "-S", "-P", "-B")
@@ -62,7 +65,16 @@ def _modules() -> dict[str, str]:
     return {"sandbox": "", "sandbox.inside": "", "sandbox.values": (here.parent / "values.py").read_text(), **modules}
 
 
-def message(config: dict[str, Any]) -> bytes:
-    """The first bytes to send to a new agent."""
-    body = marshal.dumps({"modules": _modules(), "config": config}, MARSHAL_VERSION)
+@cache
+def _compiled() -> dict[str, Any]:
+    """The same, compiled for this interpreter: compiling inside would scatter the agent's memory, and make forks dearer."""
+    return {
+        name: source and compile(source, name.rpartition(".")[2] + ".py", "exec") for name, source in _modules().items()
+    }
+
+
+def message(config: dict[str, Any], same_python: bool) -> bytes:
+    """The first bytes to send to a new agent. `same_python`: it runs on this very interpreter."""
+    modules = _compiled() if same_python else _modules()
+    body = marshal.dumps({"modules": modules, "config": config}, MARSHAL_VERSION)
     return len(body).to_bytes(4, "big") + body

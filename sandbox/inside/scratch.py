@@ -29,7 +29,7 @@ class Scratch:
             os.makedirs(self.home, exist_ok=True)
             _empty(self.home)
             self._write_source()
-        os.chdir(self.home)
+            os.chdir(self.home)
 
     def file(self) -> int:
         """A descriptor of a new file that has no name."""

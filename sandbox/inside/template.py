@@ -112,6 +112,8 @@ def _grow(
             if fd >= 0:
                 os.dup2(fd, place, inheritable=False)
         os.closerange(3, _COMMANDS)
+        if os.getppid() == 1:
+            harden.shield(os.getpid())
         limits = Limits(*job["limits"])
         harden.lower_limit(resource.RLIMIT_DATA, limits.memory + _ROOM_BEYOND_LIMIT)
         harden.lower_limit(resource.RLIMIT_FSIZE, max(limits.output, limits.file) + 1)
@@ -174,6 +176,7 @@ def _become(
 ) -> NoReturn:
     """In the process of a test, once the agent has given its command. It never returns into the template's loop."""
     try:
+        os.setpgid(0, 0)
         kind, nonce = command[:1], command[1:]
         if kind == b"s":
             os.closerange(_COMMANDS, _END)

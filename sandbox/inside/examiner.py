@@ -100,9 +100,9 @@ def run_check(job: dict[str, Any], exports: dict[str, str], code: bytes, record:
 
 
 def _fault(candidate: Candidate, error: BaseException) -> bytes:
-    if error is candidate.unusable or isinstance(error, SyntaxError):
-        return UNUSABLE
-    return PROGRAM_FAILED if error is candidate.raised else FAILED
+    if error is candidate.raised:
+        return PROGRAM_FAILED
+    return UNUSABLE if error is candidate.unusable or isinstance(error, SyntaxError) else FAILED
 
 
 def _stand_ins(candidate: Candidate, entry_point: str | None) -> dict[str, Any]:

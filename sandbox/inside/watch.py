@@ -160,9 +160,9 @@ class Watch:
 
     def _tree_usage(self, limit: int) -> tuple[float, int, int]:
         """CPU seconds and bytes of resident memory of the test's processes, and the first of these."""
-        cpu_s, memory, plain_sum, count = 0.0, 0, 0, 0
+        cpu_s, residents, growth = 0.0, [], 0
         roots = self._roots() or [self._template]  # no test yet: the program is being compiled
-        shared = _resident(self._template) if len(roots) > 1 else 0  # by all that descends from it
+        shared = _resident(self._template)  # by all that descends from it
         pending = [(roots[0], 0), *[(pid, shared) for pid in roots[1:]]]
         while pending:
             pid, inherited = pending.pop()
@@ -171,11 +171,13 @@ class Watch:
                 continue
             cpu_s += sum([int(field) for field in fields[11:15]]) / _CPU_UNIT
             resident = int(fields[21]) * _PAGE
-            memory += max(0, resident - inherited)
-            plain_sum += resident
-            count += 1
+            growth += max(0, resident - inherited)
+            residents.append(resident)
             pending += [(child, resident) for child in _children(pid)]
-        return cpu_s, max(memory, plain_sum - 3 * limit if count > 1 else 0), roots[0]
+        if len(residents) < 2:
+            return cpu_s, growth, roots[0]
+        beyond_template = sum([max(0, resident - shared) for resident in residents])
+        return cpu_s, max(growth, beyond_template - 3 * limit), roots[0]
 
 
 def end_all(template: int) -> float:

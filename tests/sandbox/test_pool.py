@@ -1,0 +1,218 @@
+"""The pool: order, early stop, lost sandboxes, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+
+from sandbox import InputError, Judge, Pool, ProgramResult, SandboxError, SandboxUnavailable, Verdict
+
+ECHO = "print(input())"
+
+
+def echo_tests(*words: str) -> list[dict[str, str]]:
+    return [{"kind": "stdin", "input": word, "output": word} for word in words]
+
+
+def descendants() -> list[int]:
+    found, pending = [], [os.getpid()]
+    while pending:
+        pid = pending.pop()
+        try:
+            below = [
+                int(c) for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()
+            ]
+        except OSError:
+            continue
+        found += below
+        pending += below
+    return found
+
+
+def new_agents(before: list[int]) -> list[int]:
+    """The agents that were started since: the processes called python, below those that were not there."""
+    after = [pid for pid in descendants() if pid not in before]
+    return [pid for pid in after if "python" in Path(f"/proc/{pid}/comm").read_text()]
+
+
+def test_results_come_in_the_order_of_the_tests(bubblewrap: Pool) -> None:
+    tests = echo_tests(*map(str, range(50)))
+    result = bubblewrap.submit(ECHO, tests, Judge()).result()
+    assert [test.stdout.strip() for test in result.tests] == [test["input"] for test in tests]
+    assert (result.verdict, result.pass_rate, result.backend) == (Verdict.PASSED, 1.0, "bubblewrap")
+
+
+def test_early_stop_ends_at_the_first_failure_and_run_all_does_not(bubblewrap: Pool) -> None:
+    tests = echo_tests("a", "b") + [{"kind": "stdin", "input": "c", "output": "x"}] + echo_tests("d", "e")
+    stopped = bubblewrap.submit(ECHO, tests, Judge(), stop_early=True).result()
+    assert [str(test.verdict) for test in stopped.tests] == ["passed", "passed", "wrong_answer"]
+    whole = bubblewrap.submit(ECHO, tests, Judge()).result()
+    assert (len(whole.tests), whole.verdict, whole.pass_rate) == (5, Verdict.WRONG_ANSWER, 0.8)
+
+
+def test_a_program_after_an_early_stop_gets_its_own_results() -> None:
+    with Pool("bubblewrap", workers=1) as pool:
+        wrong = pool.submit("print(input() * 2)", echo_tests("a", "b", "c"), Judge(), stop_early=True)
+        right = pool.submit(ECHO, echo_tests("d"), Judge(), stop_early=True)
+        assert (wrong.result().verdict, right.result().verdict) == (Verdict.WRONG_ANSWER, Verdict.PASSED)
+
+
+def test_kinds_of_tests_may_be_mixed(bubblewrap: Pool) -> None:
+    program = "def f(x): return x\nif __name__ == '__main__':\n    print(input())"
+    tests = [
+        *echo_tests("a"),
+        {"kind": "assert", "code": "assert candidate(3) == 3"},
+        {"kind": "call", "args": [1], "kwargs": {}, "expected": 1},
+        {"kind": "call", "args": [], "kwargs": {"x": 1}, "expected": 2},
+    ]
+    result = bubblewrap.submit(program, tests, Judge(entry_point="f")).result()
+    assert [str(test.verdict) for test in result.tests][1:] == ["passed", "passed", "wrong_answer"]
+
+
+def test_no_code_is_a_verdict_for_every_test(bubblewrap: Pool) -> None:
+    result = bubblewrap.submit(None, echo_tests("a", "b"), Judge()).result()
+    assert (result.verdict, len(result.tests), result.pass_rate) == (Verdict.NO_CODE, 2, 0.0)
+
+
+def test_a_program_without_tests_passes(bubblewrap: Pool) -> None:
+    result = bubblewrap.submit("print(1)", [], Judge()).result()
+    assert (result.verdict, result.tests) == (Verdict.PASSED, ())
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ({"kind": "stdin", "input": 3, "output": ""}, r"test\.input"),
+        ({"kind": "stdin", "input": ""}, r"test\.output"),
+        ({"kind": "call", "args": [], "expected": 1}, "entry_point"),
+        ({"kind": "wish"}, "use stdin, call or assert"),
+    ],
+)
+def test_a_malformed_test_is_refused_at_once(bubblewrap: Pool, test: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        bubblewrap.submit("print(1)", [test], Judge())
+
+
+def test_programs_may_be_submitted_from_many_threads(bubblewrap: Pool) -> None:
+    futures: list[Future[ProgramResult]] = []
+
+    def submit() -> None:
+        for number in range(10):
+            futures.append(bubblewrap.submit(ECHO, echo_tests(str(number)), Judge()))
+
+    threads = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {future.result().verdict for future in futures} == {Verdict.PASSED}
+    assert len(futures) == 40
+
+
+def test_a_killed_agent_is_replaced_and_its_program_judged_again() -> None:
+    before = descendants()
+    with Pool("bubblewrap", workers=1) as pool:
+        assert pool.submit(ECHO, echo_tests("a"), Judge()).result().verdict is Verdict.PASSED
+        busy = pool.submit("import time\ntime.sleep(1)\n" + ECHO, echo_tests("b"), Judge())
+        for pid in new_agents(before):
+            os.kill(pid, signal.SIGKILL)
+        assert busy.result().verdict is Verdict.PASSED
+
+
+def test_a_sandbox_that_keeps_failing_is_an_error_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Pool("bubblewrap", workers=1) as pool:
+        first = pool.submit("import time\ntime.sleep(0.5)", echo_tests("a"), Judge())
+        monkeypatch.setattr(pool._backend, "_command", ["/bin/false"])
+        for pid in new_agents([]):
+            if "bwrap" not in Path(f"/proc/{pid}/comm").read_text():
+                os.kill(pid, signal.SIGKILL)
+        with pytest.raises(SandboxError, match=r"attempt 3 of 3"):
+            first.result()
+
+
+def test_a_closed_pool_leaves_no_process_thread_or_descriptor() -> None:
+    def state() -> tuple[int, int, int]:
+        return len(descendants()), threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    with Pool("bubblewrap", workers=2):
+        pass
+    before = state()
+    with Pool("bubblewrap", workers=2) as pool:
+        program = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nprint(input())"
+        for future in [pool.submit(program, echo_tests("a"), Judge()) for _ in range(4)]:
+            assert future.result().verdict is Verdict.PASSED
+    assert state() == before
+
+
+def test_an_exception_in_the_block_cancels_what_waits() -> None:
+    with pytest.raises(KeyboardInterrupt), Pool("bubblewrap", workers=1) as pool:
+        futures = [pool.submit("import time\ntime.sleep(0.2)", echo_tests("a"), Judge()) for _ in range(20)]
+        raise KeyboardInterrupt
+    assert sum(future.cancelled() for future in futures) > 10
+
+
+def test_sandboxes_end_with_the_process_that_started_them() -> None:
+    script = (
+        "import os, signal\nfrom sandbox import Judge, Pool\npool = Pool('bubblewrap', workers=1)\n"
+        "pool.submit('print(1)', [{'kind': 'stdin', 'input': '', 'output': '1'}], Judge()).result()\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # The agents hold the write end of stderr's pipe: it closes when the last of them is gone.
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_a_backend_that_is_not_there_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+        Pool("bubblewrap")
+    if not Path("/var/run/docker.sock").exists():
+        with pytest.raises(SandboxUnavailable, match="ask for the backend `process` by name"):
+            Pool("auto")
+    with pytest.raises(InputError, match="there is no backend"):
+        Pool("podman")
+
+
+def test_trusted_programs_run_in_a_plain_process() -> None:
+    with Pool("process", workers=1) as pool:
+        program = "import os, time\nopen('left', 'w').close()\nif os.fork() == 0:\n    time.sleep(60)\nprint(input())"
+        before = descendants()
+        assert pool.submit(program, echo_tests("a"), Judge()).result().verdict is Verdict.PASSED
+        assert pool.submit("import os\nprint(os.listdir('.'), input())", echo_tests("a"), Judge()).result().tests[
+            0
+        ].stdout == ("['main.py'] a\n")
+        assert len(descendants()) <= len(before) + 1
+
+
+@pytest.mark.slow
+def test_a_busy_machine_trips_no_limit() -> None:
+    program = "import time\nwhile time.process_time() < 0.1:\n    pass\nprint(input())"
+    with Pool("bubblewrap", workers=8 * len(os.sched_getaffinity(0))) as pool:
+        futures = [pool.submit(program, echo_tests("a"), Judge(time_limit_s=0.2)) for _ in range(2000)]
+        assert {future.result().verdict for future in futures} == {Verdict.PASSED}
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_a_hundred_thousand_tests() -> None:
+    def resident() -> int:
+        pids = [os.getpid(), *(pid for pid in descendants())]
+        pages = [
+            int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids if Path(f"/proc/{pid}").exists()
+        ]
+        return sum(pages) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    with Pool("bubblewrap", workers=2) as pool:
+        tests = echo_tests(*["word"] * 100)
+        for _ in range(100):
+            pool.submit(ECHO, tests, Judge()).result()
+        before, open_before = resident(), len(os.listdir("/proc/self/fd"))
+        for _ in range(1000):
+            assert pool.submit(ECHO, tests, Judge()).result().pass_rate == 1.0
+        assert resident() - before < 16
+        assert len(os.listdir("/proc/self/fd")) == open_before

@@ -45,12 +45,17 @@ Evaluate = Callable[[TransformersEngine], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TrainResult:
-    """Where a finished run lies: the last checkpoint (a model directory), its metrics and its sample completions."""
+    """Where a finished run lies: the last checkpoint (a model directory), its metrics and its sample completions.
+
+    `prompts` of the training split fitted, `prompts_too_long` were left out.
+    """
 
     checkpoint: Path
     metrics: Path
     samples: Path
     steps: int
+    prompts: int
+    prompts_too_long: int
 
 
 class Trainer:
@@ -113,7 +118,14 @@ class Trainer:
                     self.learner.optimizer,
                     self._config.keep_last,
                 )
-        return TrainResult(checkpoint, self._metrics.path, self._samples.path, self.steps)
+        return TrainResult(
+            checkpoint=checkpoint,
+            metrics=self._metrics.path,
+            samples=self._samples.path,
+            steps=self.steps,
+            prompts=len(self._prompts.by_id),
+            prompts_too_long=self._prompts.too_long,
+        )
 
     def _step(self) -> Metrics:
         config, step = self._config, self._state.step + 1

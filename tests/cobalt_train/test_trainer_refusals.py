@@ -57,10 +57,12 @@ def test_a_prompt_without_tests_is_named(trainer, make_version):
         trainer(version=version)
 
 
-def test_prompts_beyond_the_limit_are_left_out_and_counted(toy_model, make_version):
+def test_prompts_beyond_the_limit_are_left_out_and_counted(trainer, toy_model, make_version):
     version = make_version(statements=["print one", "print two two two two"])
     expected = plan(replace(CONFIG, max_prompt_tokens=6), version, toy_model)
     assert (expected.prompts, expected.prompts_too_long) == (1, 1)
+    result = trainer(version=version, max_prompt_tokens=6, steps=1).run()
+    assert (result.prompts, result.prompts_too_long) == (1, 1)
 
 
 def test_it_is_an_error_if_no_prompt_is_short_enough(trainer):

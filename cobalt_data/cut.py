@@ -28,7 +28,7 @@ from cobalt_data.dataset import Version, table_from_rows
 from cobalt_data.downsample import max_variance_subset
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Counts
-from cobalt_data.rows import Chat, Problem, Prompt
+from cobalt_data.rows import Chat, Problem, Prompt, opening_of
 from cobalt_data.split import VALIDATION
 
 Select = Literal["paper", "improving", "all"]
@@ -207,7 +207,7 @@ def _cut_trajectories(
 
 
 def _cut_at(turn: int, row: Mapping[str, Any], problem: Problem, count_tokens: Callable[[Chat], int]) -> Prompt:
-    chat = context(row["messages"], turn)
+    chat = context(row["messages"], row["num_turns"], turn)
     rates = [fields["pass_rate"] for fields in json.loads(row["turns"])]
     perturbation = None if row["perturbation"] is None else json.loads(row["perturbation"])
     return Prompt(
@@ -224,7 +224,6 @@ def _cut_at(turn: int, row: Mapping[str, Any], problem: Problem, count_tokens: C
     )
 
 
-def context(messages: Chat, turn: int) -> Chat:
-    """The messages up to the feedback to the last of `turn` programs; at turn 0, up to the first program."""
-    first_program = next(index for index, message in enumerate(messages) if message["role"] == "assistant")
-    return tuple(messages[: first_program + 2 * turn])
+def context(messages: Chat, turns: int, turn: int) -> Chat:
+    """Of a trajectory of `turns` programs, the messages up to the feedback to the first `turn` of them."""
+    return tuple(messages[: len(opening_of(messages, turns)) + 2 * turn])

@@ -261,5 +261,14 @@ def _fields(record: Any) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__slots__}
 
 
+def opening_of(chat: Chat, programs: int) -> Chat:
+    """What stood before the first of the last `programs` programs of a chat: all of it where there are none.
+
+    Counted from the end, since a template may show answers of its own as examples.
+    """
+    answers = [index for index, message in enumerate(chat) if message["role"] == "assistant"]
+    return chat[: answers[-programs]] if programs else chat
+
+
 def _optional_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)

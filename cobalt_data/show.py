@@ -16,7 +16,7 @@ import polars as pl
 
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
-from cobalt_data.rows import Chat, Problem, Prompt, Trajectory, Turn
+from cobalt_data.rows import Chat, Problem, Prompt, Trajectory, Turn, opening_of
 from cobalt_data.schemas import ID_COLUMNS
 from sandbox import Test
 
@@ -120,7 +120,13 @@ def _show_trajectory(trajectory: Trajectory, row_id: str) -> Shown:
         "best pass rate": max(trajectory.pass_rates),
         **_perturbation_facts(trajectory.perturbation),
     }
-    return Shown("trajectories", row_id, facts, opening(trajectory.messages), show_turns(trajectory.turns))
+    return Shown(
+        "trajectories",
+        row_id,
+        facts,
+        opening_of(trajectory.messages, len(trajectory.turns)),
+        show_turns(trajectory.turns),
+    )
 
 
 def _show_prompt(prompt: Prompt, version: Version) -> Shown:
@@ -138,9 +144,9 @@ def _show_prompt(prompt: Prompt, version: Version) -> Shown:
     chat = prompt.prompt
     if prompt.trajectory_id is not None and version.has("trajectories"):
         trajectory = Trajectory.from_row(_row(version, "trajectories", prompt.trajectory_id))
-        served = [message["content"] for message in chat if message["role"] == "user"][1:]
+        chat = opening_of(prompt.prompt, prompt.turn)
+        served = [message["content"] for message in prompt.prompt[len(chat) :] if message["role"] == "user"]
         turns = show_turns(trajectory.turns[: prompt.turn], served)
-        chat = opening(chat)
     return Shown("prompts", prompt.prompt_id, facts, chat, turns)
 
 
@@ -153,12 +159,6 @@ def _perturbation_facts(perturbation: Mapping[str, Any] | None) -> dict[str, Any
         "perturbed tests": perturbation.get("tests"),
         "true outputs": None if true_outputs is None else json.dumps(true_outputs, ensure_ascii=False),
     }
-
-
-def opening(chat: Chat) -> Chat:
-    """What was said before the first program."""
-    programs = [index for index, message in enumerate(chat) if message["role"] == "assistant"]
-    return chat[: programs[0]] if programs else chat
 
 
 def show_turns(turns: Sequence[Turn], feedback: Sequence[str] = ()) -> tuple[ShownTurn, ...]:

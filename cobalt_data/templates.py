@@ -1,7 +1,7 @@
 """Prompt templates: every word that a model is told, in one readable file per template.
 
-A template is a TOML file in `prompt_templates/`, or a user's own. It has the text `system` (empty: no system message) and two
-tables of texts, in which `$name` stands for what this module fills in:
+A template is a TOML file in `prompt_templates/`, or a user's own. It has the text `system` (empty: no system message), two
+tables of texts, in which `$name` stands for what this module fills in, and worked examples if it likes:
 
 - `first_turn`: `statement` ($statement), `starter_code` ($starter_code; left out where the problem has none), then `program`
   for problems judged by their output or `function` ($function) or `method` ($class, $function) for those that are called,
@@ -10,6 +10,8 @@ tables of texts, in which `$name` stands for what this module fills in:
   `$test` is what `test_input` ($input), `test_call` ($call) or `test_assert` ($code) says of the test; `wrong_answer` also takes
   $output and $expected, `runtime_error` and `syntax_error` $traceback, `time_limit` $seconds, `memory_limit` $megabytes.
   `nothing` stands where a part is empty.
+- `examples`: a list of small problems (`statement`, `starter_code`, `entry_point` where they are called) with their `program`.
+  They stand before the problem as earlier turns of the chat, worded as it is; only those that are judged as it is.
 
 Filled-in text is never searched for `$` again. The hash of a template covers its texts, not its file's name or comments;
 trajectories record both name and hash.
@@ -20,7 +22,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Template as Text
 from typing import Any
@@ -62,11 +64,22 @@ FEEDBACK_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Example:
+    """A problem and the program that solves it; `entry_point` as in a judge."""
+
+    statement: str
+    starter_code: str
+    program: str
+    entry_point: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     name: str
     system: str
     first_turn_texts: Mapping[str, str]
     feedback_texts: Mapping[str, str]
+    examples: tuple[Example, ...] = ()
 
     def __post_init__(self) -> None:
         _check_texts(self.name, "first_turn", self.first_turn_texts, FIRST_TURN_NAMES)
@@ -87,24 +100,53 @@ class Template:
 
     @classmethod
     def _from_content(cls, name: str, content: Mapping[str, Any]) -> Template:
-        if set(content) != {"system", "first_turn", "feedback"} or not isinstance(content["system"], str):
+        texts = {"system", "first_turn", "feedback"}
+        if set(content) - {"examples"} != texts or not isinstance(content["system"], str):
             raise InputError(
-                f"template {name}: give the text system and the tables first_turn and feedback, nothing else"
+                f"template {name}: give the text system and the tables first_turn and feedback; only examples may follow"
             )
-        return cls(name, content["system"].strip(), _stripped(content["first_turn"]), _stripped(content["feedback"]))
+        return cls(
+            name,
+            content["system"].strip(),
+            _stripped(content["first_turn"]),
+            _stripped(content["feedback"]),
+            _examples(name, content.get("examples", [])),
+        )
 
     @property
     def hash(self) -> str:
-        return row_id("template", self.system, self.first_turn_texts, self.feedback_texts)
+        return row_id(
+            "template",
+            self.system,
+            self.first_turn_texts,
+            self.feedback_texts,
+            [asdict(example) for example in self.examples],
+        )
 
     def first_turn(self, problem: Problem) -> Chat:
-        """The chat that asks for the first program: the system message if there is one, and one user message."""
-        parts = [self._first_turn("statement", statement=problem.statement.strip())]
-        if problem.starter_code.strip():
-            parts.append(self._first_turn("starter_code", starter_code=problem.starter_code.strip("\n")))
-        parts += [self._task(problem.judge), self._first_turn("answer")]
-        asked = {"role": "user", "content": "\n\n".join(filter(None, parts))}
-        return ({"role": "system", "content": self.system}, asked) if self.system else (asked,)
+        """The chat that asks for the first program: a system message and examples, if there are any, and the problem."""
+        is_called = problem.judge.entry_point is not None
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        examples = [
+            message
+            for example in self.examples
+            if (example.entry_point is not None) == is_called
+            for message in self._shown_example(example)
+        ]
+        asked = self._asked(problem.statement, problem.starter_code, problem.judge.entry_point)
+        return (*system, *examples, {"role": "user", "content": asked})
+
+    def _shown_example(self, example: Example) -> Chat:
+        asked = self._asked(example.statement, example.starter_code, example.entry_point)
+        answer = f"```python\n{example.program.strip()}\n```"
+        return ({"role": "user", "content": asked}, {"role": "assistant", "content": answer})
+
+    def _asked(self, statement: str, starter_code: str, entry_point: str | None) -> str:
+        parts = [self._first_turn("statement", statement=statement.strip())]
+        if starter_code.strip():
+            parts.append(self._first_turn("starter_code", starter_code=starter_code.strip("\n")))
+        parts += [self._task(entry_point), self._first_turn("answer")]
+        return "\n\n".join(filter(None, parts))
 
     def feedback(self, tests: Sequence[Test], outcomes: Sequence[PublicOutcome], judge: Judge) -> str:
         """What the model is told about its last program, given the public tests and what each said about it.
@@ -117,10 +159,10 @@ class Template:
         said = self.feedback_texts["passed"] if failure is None else self._failure(*failure, judge)
         return "\n\n".join(filter(None, (said, self.feedback_texts["answer"])))
 
-    def _task(self, judge: Judge) -> str:
-        if judge.entry_point is None:
+    def _task(self, entry_point: str | None) -> str:
+        if entry_point is None:
             return self._first_turn("program")
-        owner, _, function = judge.entry_point.rpartition(".")
+        owner, _, function = entry_point.rpartition(".")
         if not owner:
             return self._first_turn("function", function=function)
         return self._first_turn("method", **{"class": owner.removesuffix("()"), "function": function})
@@ -184,6 +226,13 @@ def _stripped(texts: Any) -> dict[str, str]:
     if not isinstance(texts, Mapping):
         return {}
     return {key: text.strip("\n") if isinstance(text, str) else text for key, text in texts.items()}
+
+
+def _examples(template: str, entries: Any) -> tuple[Example, ...]:
+    try:
+        return tuple(Example(**_stripped(entry)) for entry in entries)
+    except TypeError as error:
+        raise InputError(f"template {template}: an entry of examples is no example: {error}") from None
 
 
 def _check_texts(template: str, table: str, texts: Mapping[str, str], names: Mapping[str, set[str]]) -> None:

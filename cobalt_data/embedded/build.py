@@ -2,7 +2,8 @@
 
 The expected outputs are what the shipped program prints, so the two always agree. Tests are picked such that outputs
 take turns: four public tests never share one output (a swap of two of them is a perturbation), and a program that always
-prints the same fails.
+prints the same fails. Statements show no examples: those are the public tests, which feedback shows one at a time, and a true
+output in the first turn would give every swapped expectation away. The lines that read the input are given as starter code.
 """
 
 from __future__ import annotations
@@ -95,14 +96,6 @@ def pick_cases(task: Task, random: Random) -> tuple[list[Case], list[Case]]:
     return public, [*edges, *drawn[: max(HIDDEN_DRAWN, HIDDEN - len(edges))]]
 
 
-def write_statement(task: Task, examples: list[Case]) -> str:
-    """The question, the formats, and a second example only where both are short or the answer is one of two."""
-    shown = examples[: 2 if sum(len(case.input + case.output) for case in examples[:2]) < 40 else 1]
-    parts = [f"{task.ask}\n\nInput: {task.shape.text}\nOutput: {task.output}"]
-    parts += [f"Example input:\n{case.input}Example output:\n{case.output.rstrip()}" for case in shown]
-    return "\n\n".join(parts)
-
-
 def build_problem(family: str, task: Task, split: str) -> Problem:
     problem_id = f"embedded/{family}/{task.name}"
     public, hidden = pick_cases(task, Random(problem_id))
@@ -111,8 +104,8 @@ def build_problem(family: str, task: Task, split: str) -> Problem:
         source="embedded",
         title=f"{family}: {task.name}".replace("-", " ").capitalize(),
         difficulty=task.difficulty,
-        statement=write_statement(task, public),
-        starter_code="",
+        statement=f"{task.ask}\n\nInput: {task.shape.text}\nOutput: {task.output}",
+        starter_code=task.shape.read,
         tests=(*(case.as_test(public=True) for case in public), *(case.as_test(public=False) for case in hidden)),
         judge=Judge(checker=task.checker, time_limit_s=2.0, memory_mb=256),
         solutions=(task.program,),

@@ -165,7 +165,7 @@ def test_contexts_that_are_too_long_end_the_trajectory(tmp_path):
     problem = make_problem()
     turns = [make_turn(feedback="no " * 50), make_turn(pass_rate=0.5, feedback="no " * 50), make_turn(pass_rate=1.0)]
     version = make_dataset(tmp_path / "d", [problem], [make_trajectory(problem, turns)])
-    longest = count_words(context(make_trajectory(problem, turns).messages, 1))
+    longest = count_words(context(make_trajectory(problem, turns).messages, len(turns), 1))
     change = cut(version, replace(PAPER, max_prompt_tokens=longest), count_words)
     assert sorted(prompt.turn for prompt in prompts_of(change)) == [0, 1]
     assert change.counts["prompts"].dropped == {"too many tokens": 2}

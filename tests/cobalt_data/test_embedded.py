@@ -90,11 +90,10 @@ def test_statements_are_unique_short_and_name_task_and_formats() -> None:
         assert "\nOutput: " in statement
 
 
-def test_the_example_in_a_statement_is_a_public_test() -> None:
+def test_a_statement_gives_no_output_away_and_the_starter_code_reads_the_input() -> None:
     for problem in PROBLEMS:
-        first = problem.tests[0]
-        example = f"Example input:\n{first['input']}Example output:\n{first['output'].rstrip()}"
-        assert example in problem.statement, problem.problem_id
+        assert "Example" not in problem.statement, problem.problem_id
+        assert problem.solutions[0].startswith(problem.starter_code), problem.problem_id
 
 
 def test_inputs_keep_to_the_range_that_the_statement_gives() -> None:

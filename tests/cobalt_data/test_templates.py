@@ -3,6 +3,7 @@
 import pytest
 
 from cobalt_data.errors import InputError
+from cobalt_data.programs import extract_program
 from cobalt_data.rows import Problem, PublicOutcome
 from cobalt_data.templates import FOLDER, Template, template_for
 from sandbox import Judge, Verdict
@@ -33,7 +34,8 @@ def template(request):
 
 def test_the_first_turn_asks_for_a_program_in_one_block_after_the_statement(template):
     chat = template.first_turn(problem(statement="Print the $sum of ```two``` numbers."))
-    assert [message["role"] for message in chat] in (["user"], ["system", "user"])
+    roles = [message["role"] for message in chat if message["role"] != "system"]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
     asked = chat[-1]["content"]
     assert "Print the $sum of ```two``` numbers." in asked
     assert "```python" in asked.splitlines()[-1]
@@ -46,6 +48,19 @@ def test_the_first_turn_names_what_must_be_defined_and_shows_the_starter_code(te
     assert "function `add`" in function and starter in function and "standard input" not in function
     method = template.first_turn(problem(Judge(entry_point="Solution().add")))[-1]["content"]
     assert "class `Solution`" in method and "method `add`" in method
+
+
+def test_worked_examples_are_worded_as_the_problem_is_and_judged_as_it_is():
+    template = Template.load("worked_examples")
+    program = template.first_turn(problem(statement="Add.", starter_code="a = input()"))
+    function = template.first_turn(problem(Judge(entry_point="f"), statement="Add.", starter_code="def f(a):"))
+    assert len(program) > len(function) > 2
+    for chat, given in ((program, "input()"), (function, "def ")):
+        examples, asked = chat[1:-1], chat[-1]["content"]
+        for question, answer in zip(examples[::2], examples[1::2], strict=True):
+            assert given in question["content"]
+            assert question["content"].splitlines()[-1] == asked.splitlines()[-1]
+            assert extract_program(answer["content"]) is not None
 
 
 def test_a_wrong_answer_shows_input_output_and_expected_output(template):
@@ -133,6 +148,7 @@ def test_the_hash_covers_the_words_and_nothing_else(tmp_path):
         ('nothing = "(nothing)"', 'nothing = ""\nextra = ""', "feedback.extra"),
         ('system = ""', "", "system"),
         ("[feedback]", "[feedback", "cannot be read"),
+        ('system = ""', 'system = ""\nexamples = [{statement = "Add."}]', "examples"),
     ],
 )
 def test_a_template_with_a_mistake_is_refused_by_name(tmp_path, old, new, named):

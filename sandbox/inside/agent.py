@@ -179,4 +179,5 @@ def main(config: dict[str, Any]) -> NoReturn:
         del sys.modules[name]
     gc.collect()
     gc.freeze()
+    harden.return_free_memory()
     agent.serve()

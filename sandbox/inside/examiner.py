@@ -85,7 +85,7 @@ def run_check(job: dict[str, Any], exports: dict[str, str], code: bytes, record:
     try:
         prelude = compile(job["prelude"], "prelude.py", "exec", dont_inherit=True)
         body = compile(code.decode(), "test.py", "exec", dont_inherit=True)
-        namespace = names.supplied(names.mentioned(prelude, body), exports)
+        namespace = names.supplied(names.mentioned(names.code_objects(prelude, body)), exports)
         namespace |= {"__name__": "check", "__builtins__": builtins}
         exec(prelude, namespace)
         namespace |= _stand_ins(candidate, job["entry_point"])

@@ -10,6 +10,7 @@ import builtins
 import marshal
 import os
 import sys
+from opcode import opmap
 from types import CodeType
 
 from sandbox.inside.wire import write_all
@@ -22,7 +23,8 @@ _STARRED = ("typing", "collections", "math", "heapq", "bisect", "itertools", "fu
 _MODULES = ("string", "operator", "re", "random", "datetime", "copy", "statistics", "decimal", "sys", "json", "time")
 _ALSO = {"deepcopy": "copy", "reduce": "functools", "sqrt": "math", "Decimal": "decimal", "ascii_lowercase": "string"}
 
-# Standard modules that are imported ahead of the program's first line if the program mentions them.
+# Standard modules that are imported ahead of the program's first line if the program imports them.
+_IMPORT_NAME = opmap["IMPORT_NAME"]
 _SAFE_TO_IMPORT = {*_STARRED, *_MODULES, "io", "array", "numbers", "enum", "dataclasses", "abc", "contextlib", "types"}
 
 
@@ -54,15 +56,17 @@ def _exports() -> dict[str, str]:
     return names
 
 
-def mentioned(*codes: CodeType) -> set[str]:
-    """All names in these code objects and in those that they contain."""
-    names: set[str] = set()
-    pending = list(codes)
-    while pending:
-        code = pending.pop()
-        names.update(code.co_names)
-        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return names
+def code_objects(*codes: CodeType) -> list[CodeType]:
+    """These code objects and all that they contain."""
+    found = list(codes)
+    for code in found:
+        found += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return found
+
+
+def mentioned(codes: list[CodeType]) -> set[str]:
+    """All names that these code objects refer to."""
+    return {name for code in codes for name in code.co_names}
 
 
 def supplied(names: set[str], exports: dict[str, str]) -> dict[str, Any]:
@@ -74,8 +78,12 @@ def supplied(names: set[str], exports: dict[str, str]) -> dict[str, Any]:
     return values
 
 
-def import_ahead(names: set[str]) -> None:
-    """Imports the standard modules among `names`, so that each test finds them imported."""
-    for name in sorted(names & _SAFE_TO_IMPORT):
-        if name not in sys.modules:
-            __import__(name)
+def import_ahead(codes: list[CodeType]) -> None:
+    """Imports the standard modules that these code objects import, so that each test finds them imported."""
+    for code in codes:
+        instructions, at = code.co_code, -1
+        while (at := instructions.find(_IMPORT_NAME, at + 1)) >= 0:
+            if at % 2 == 0 and instructions[at + 1] < len(code.co_names):
+                name = code.co_names[instructions[at + 1]].partition(".")[0]
+                if name in _SAFE_TO_IMPORT and name not in sys.modules:
+                    __import__(name)

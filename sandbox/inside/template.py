@@ -128,17 +128,17 @@ def _grow(
 
 def _prepared(job: dict[str, Any], exports: dict[str, str]) -> tuple[CodeType, dict[str, Any]]:
     """The program's code, and the namespace for it in which the prelude has run. Reports and exits if there can be none."""
-    prelude = _compiled(b"P", job["prelude"], "prelude.py")
+    prelude = _compiled(b"P", job["prelude"], "prelude.py") if job["prelude"] else None
     body = _compiled(b"S", job["source"], "main.py")
-    mentioned = names.mentioned(prelude, body)
-    names.import_ahead(mentioned)
+    codes = names.code_objects(body, prelude) if prelude else names.code_objects(body)
+    names.import_ahead(codes)
     entry_point = job["entry_point"]
     if not entry_point:
         namespace = runner.new_module("__main__", {})
     else:
-        given = names.supplied(mentioned - {entry_point.rpartition(".")[2]}, exports)
+        given = names.supplied(names.mentioned(codes) - {entry_point.rpartition(".")[2]}, exports)
         namespace = runner.new_module("main", given)
-    if job["prelude"] and not job["examines"]:
+    if prelude and not job["examines"]:
         try:
             exec(prelude, namespace)
         except BaseException as error:

@@ -63,7 +63,8 @@ def examine(program: Worker, examining: Worker, code: bytes, judge: Judge, limit
         kind, data = examining.receive()
         if kind != wire.CALL:
             break
-        (outcome,) = program.outcomes([b"c" + data], eager=True)
+        program.send(wire.pack(wire.TEST, b"c" + data))
+        outcome = program.receive_outcome()
         examining.send(wire.pack(wire.REPLY, json.dumps(calls.answer(outcome)).encode()))
     return _result(calls, Outcome.unpack(data))
 

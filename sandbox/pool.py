@@ -8,35 +8,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from itertools import groupby
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 
 from sandbox import judging
-from sandbox.assertions import examine
 from sandbox.backends import Backend, choose
-from sandbox.errors import CobaltError, SandboxError, SandboxUnavailable
-from sandbox.inside import watch
+from sandbox.crew import Crew, Job
+from sandbox.errors import SandboxError, SandboxUnavailable
 from sandbox.limits import Limits
 from sandbox.verdicts import Judge, ProgramResult, Test, TestResult, Verdict
-from sandbox.worker import Program, Worker
+from sandbox.worker import Worker
 
 _ATTEMPTS = 3
 _LONGEST_SOURCE = 4 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    program: str
-    tests: Sequence[Test]
-    payloads: Sequence[bytes]
-    judge: Judge
-    limits: watch.Limits
-    stop_early: bool
-    future: Future[ProgramResult]
 
 
 class Pool:
@@ -50,7 +36,7 @@ class Pool:
     def __init__(self, backend: str = "auto", workers: int | None = None) -> None:
         self._size = workers or len(os.sched_getaffinity(0))
         self._backend: Backend = choose(backend)
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._in_flight = 0
@@ -60,7 +46,7 @@ class Pool:
         except SandboxError as error:
             self._backend.close()
             raise SandboxUnavailable(f"the backend {self._backend.name} does not start here: {error}") from None
-        self._start_thread(_Crew(self._backend, first))
+        self._start_thread(Crew(self._backend, first))
 
     @property
     def backend(self) -> str:
@@ -93,8 +79,8 @@ class Pool:
                 raise SandboxError("the pool is closed")
             self._in_flight += 1
             if self._in_flight > len(self._threads) and len(self._threads) < self._size:
-                self._start_thread(_Crew(self._backend))
-        self._jobs.put(_Job(program, tests, payloads, judge, complete, stop_early, future))
+                self._start_thread(Crew(self._backend))
+        self._jobs.put(Job(program, tests, payloads, judge, complete, stop_early, future))
         return future
 
     def close(self) -> None:
@@ -128,72 +114,49 @@ class Pool:
             if job := self._jobs.get():
                 job.future.cancel()
 
-    def _start_thread(self, crew: _Crew) -> None:
+    def _start_thread(self, crew: Crew) -> None:
         thread = threading.Thread(target=self._work, args=(crew,), name=f"sandbox-{len(self._threads)}", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _work(self, crew: _Crew) -> None:
-        while job := self._jobs.get():
-            if job.future.set_running_or_notify_cancel():
+    def _work(self, crew: Crew) -> None:
+        while job := crew.take_next() or self._jobs.get():
+            if job.future.running() or job.future.set_running_or_notify_cancel():
                 self._judge(crew, job)
             with self._lock:
                 self._in_flight -= 1
         crew.dismiss()
 
-    def _judge(self, crew: _Crew, job: _Job) -> None:
+    def _judge(self, crew: Crew, job: Job) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                tests = tuple(crew.judged(job))
+                tests = tuple(crew.judged(job, self._waiting_job))
             except SandboxError as error:
                 crew.dismiss()
                 if attempt == _ATTEMPTS:
                     job.future.set_exception(SandboxError(f"{error} (attempt {attempt} of {_ATTEMPTS})"))
                 continue
             except BaseException as error:
-                if not isinstance(error, CobaltError):
-                    crew.dismiss()
+                crew.dismiss()  # its sandboxes may have answers under way that nobody waits for
                 job.future.set_exception(error)
                 return
             failed = (test.verdict for test in tests if test.verdict is not Verdict.PASSED)
             job.future.set_result(ProgramResult(next(failed, Verdict.PASSED), tests, self.backend))
             return
 
-
-class _Crew:
-    """The sandboxes of one thread: one for programs, and one for the code of assert tests once there is such a test."""
-
-    def __init__(self, backend: Backend, program: Worker | None = None) -> None:
-        self._backend = backend
-        self._program = program
-        self._examiner: Worker | None = None
-
-    def judged(self, job: _Job) -> Iterator[TestResult]:
-        """The results of a job's tests, in order. Raises SandboxError if an agent is lost."""
-        program = self._program = self._program or Worker(self._backend)
-        pairs = list(zip(job.tests, job.payloads, strict=True))
-        count = -1 if any(test["kind"] == "assert" for test in job.tests) else len(pairs)
-        source = Program(job.program, job.judge.prelude, job.judge.entry_point)
-        program.load(source, job.limits, count, job.stop_early)
-        for asserts, group in groupby(pairs, key=lambda pair: pair[0]["kind"] == "assert"):
-            run = self._examined if asserts else self._run
-            for result in run(program, job, list(group)):
-                yield result
-                if job.stop_early and result.verdict is not Verdict.PASSED:
-                    return
-
-    def dismiss(self) -> None:
-        for worker in (self._program, self._examiner):
-            if worker:
-                worker.close()
-        self._program = self._examiner = None
-
-    def _run(self, program: Worker, job: _Job, pairs: list[tuple[Test, bytes]]) -> Iterator[TestResult]:
-        outcomes = program.outcomes([data for _, data in pairs], job.stop_early)
-        for (test, _), outcome in zip(pairs, outcomes, strict=True):
-            yield judging.result(test, job.judge, outcome)
-
-    def _examined(self, program: Worker, job: _Job, pairs: list[tuple[Test, bytes]]) -> Iterator[TestResult]:
-        examining = self._examiner = self._examiner or Worker(self._backend)
-        for _, code in pairs:
-            yield examine(program, examining, code, job.judge, job.limits)
+    def _waiting_job(self) -> Job | None:
+        """A job to begin ahead, if there are more than the other workers will take soon."""
+        if self._jobs.qsize() <= self._size:
+            return None
+        try:
+            job = self._jobs.get_nowait()
+        except Empty:
+            return None
+        if job is None:  # the sign to end: for the thread that waits
+            self._jobs.put(None)
+            return None
+        if job.future.set_running_or_notify_cancel():
+            return job
+        with self._lock:
+            self._in_flight -= 1
+        return None

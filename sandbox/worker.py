@@ -9,7 +9,7 @@ import marshal
 import select
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass
 
 from sandbox.backends import Backend
@@ -52,21 +52,21 @@ class Worker:
 
         `eager`: each outcome is wanted as soon as it is there.
         """
-        while self._unwanted:
-            self.receive_outcome()
-            self._unwanted -= 1
-        self._patience_s = 4 * limits.wall_s + _GRACE_S
+        self._patience_s = max(self._patience_s, 4 * limits.wall_s + _GRACE_S)
         job = {**asdict(program), "limits": limits.as_tuple(), "count": count, "eager": eager}
         self.send(wire.pack(wire.LOAD, marshal.dumps(job, bootstrap.MARSHAL_VERSION)))
 
-    def outcomes(self, payloads: Iterable[bytes], eager: bool) -> Iterator[Outcome]:
-        """Runs tests of the loaded program; their outcomes in order. The caller may stop iterating at any outcome."""
+    def outcomes(self, payloads: Iterable[bytes]) -> Generator[Outcome, None, None]:
+        """Runs tests of the loaded program, few of them ahead; their outcomes in order.
+
+        The caller may stop at any outcome and must then close the iterator.
+        """
         waiting = 0
         try:
             for data in payloads:
                 self.send(wire.pack(wire.TEST, data))
                 waiting += 1
-                while waiting >= _IN_FLIGHT and eager:
+                if waiting >= _IN_FLIGHT:
                     waiting -= 1
                     yield self.receive_outcome()
             while waiting:
@@ -80,6 +80,9 @@ class Worker:
         self._unsent.append(memoryview(frame))
 
     def receive_outcome(self) -> Outcome:
+        while self._unwanted:
+            self._unwanted -= 1
+            self.receive()
         kind, data = self.receive()
         try:
             if kind == wire.OUTCOME:

@@ -66,6 +66,34 @@ def test_a_program_after_an_early_stop_gets_its_own_results() -> None:
         assert (wrong.result().verdict, right.result().verdict) == (Verdict.WRONG_ANSWER, Verdict.PASSED)
 
 
+def test_a_users_error_leaves_no_answer_for_the_program_after_it() -> None:
+    with Pool("bubblewrap", workers=1) as pool:
+        broken = Judge(prelude="raise ValueError", entry_point="f")
+        asserts = [{"kind": "assert", "code": "assert candidate(lambda: 1)"}]
+        futures = []
+        for word in "abcdefgh":
+            futures.append((pool.submit(ECHO, echo_tests("x", "y", "z"), broken), None))
+            futures.append((pool.submit("def f(x): return 1", asserts, Judge(entry_point="f")), None))
+            futures.append((pool.submit(ECHO, echo_tests(word, word), Judge()), word))
+        for future, word in futures:
+            if word is None:
+                with pytest.raises(InputError):
+                    future.result()
+            else:
+                assert [test.stdout for test in future.result().tests] == [f"{word}\n"] * 2
+
+
+def test_programs_begun_ahead_keep_their_own_results(bubblewrap: Pool) -> None:
+    programs = [(f"print({number}, input())", number % 4, number % 3 == 0) for number in range(120)]
+    futures = [
+        bubblewrap.submit(program, echo_tests(*"abc"[:count]), Judge(), stop_early=stop)
+        for program, count, stop in programs
+    ]
+    for number, (future, (_, count, stop)) in enumerate(zip(futures, programs, strict=True)):
+        expected = [f"{number} {letter}\n" for letter in "abc"[:count]]
+        assert [test.stdout for test in future.result().tests] == (expected[:1] if stop else expected)
+
+
 def test_kinds_of_tests_may_be_mixed(bubblewrap: Pool) -> None:
     program = "def f(x): return x\nif __name__ == '__main__':\n    print(input())"
     tests = [

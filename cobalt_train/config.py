@@ -146,9 +146,11 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "optimizer_steps": 1,
         "max_prompt_tokens": 1_024,
         "max_tokens": 96,
+        "temperature": 0.7,  # at 1.0 so small a model seldom writes a program at all
         "kl_coefficient": 0.0,
-        "learning_rate": 5e-6,
+        "learning_rate": 2e-5,
         "weight_decay": 0.0,
+        "micro_batch_tokens": 1_024,  # 2.5 MB of activations a token, for SmolLM2-135M
     },
 }
 

@@ -92,8 +92,11 @@ def roll_out_groups(
     def draw(part: Sequence[str]) -> list[_Drawn]:
         return _draw({prompt_id: prompts[prompt_id] for prompt_id in part}, step, engine, pool, config)
 
-    with ThreadPoolExecutor(engine.parallel_calls) as threads:
-        drawn = [group for part in threads.map(draw, parts) for group in part]
+    if len(parts) == 1:
+        drawn = draw(ids)  # in this thread: memory that another one frees does not serve the learner, which comes next
+    else:
+        with ThreadPoolExecutor(engine.parallel_calls) as threads:
+            drawn = [group for part in threads.map(draw, parts) for group in part]
     generated = time.perf_counter()
     rewarder = _Rewarder(REWARDS[config.reward], engine.tokenizer)
     groups = tuple(rewarder.group(group, prompts[group.prompt_id]) for group in drawn)

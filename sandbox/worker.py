@@ -93,24 +93,29 @@ class Worker:
 
     def receive(self) -> tuple[int, bytes]:
         """The next frame of the agent. Raises SandboxError if the agent is gone or silent for too long."""
-        poll = select.poll()
-        deadline = time.monotonic() + self._patience_s
         try:
-            while (frame := self._frames.pop()) is None:
-                poll.register(self._link.fileno(), select.POLLIN | (select.POLLOUT if self._unsent else 0))
-                events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-                if not events:
-                    raise self._lost(f"it was silent for {self._patience_s:.0f} s")
-                if events[0][1] & select.POLLOUT:
-                    self._send_some()
-                if events[0][1] & ~select.POLLOUT:
-                    self._receive_some()
+            if (frame := self._frames.pop()) is None:
+                frame = self._next_frame()
         except (OSError, ValueError) as error:
             raise self._lost(str(error)) from error
         return frame
 
     def close(self) -> None:
         self._link.close()
+
+    def _next_frame(self) -> tuple[int, bytes]:
+        poll = select.poll()
+        deadline = time.monotonic() + self._patience_s
+        while (frame := self._frames.pop()) is None:
+            poll.register(self._link.fileno(), select.POLLIN | (select.POLLOUT if self._unsent else 0))
+            events = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            if not events:
+                raise self._lost(f"it was silent for {self._patience_s:.0f} s")
+            if events[0][1] & select.POLLOUT:
+                self._send_some()
+            if events[0][1] & ~select.POLLOUT:
+                self._receive_some()
+        return frame
 
     def _send_some(self) -> None:
         data = b"".join(self._unsent) if sum(map(len, self._unsent)) < 1 << 18 else self._unsent[0]

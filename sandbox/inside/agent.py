@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_FLUSH_EVERY_S = 0.005
+_FLUSH_EVERY_S = 0.02
 
 
 class Channel:
@@ -94,15 +94,19 @@ class Agent:
         ended, report, stderr, cpu_s, peak = self._watch.follow(self._limits)
         status, own_cpu_s, own_peak = marshal.loads(report) if report else (9, 0.0, 0)
         strays = os.pread(self._children, 4096, 0).split() != [b"%d" % template.pid]
-        others_cpu_s = end_all(template.pid) if strays or self._watch.lost or not report else 0.0
+        disturbed = strays or self._watch.lost or not report
+        others_cpu_s = end_all(template.pid) if disturbed else 0.0
         output = self._limits.output
         stdout = template.content(template.stdout, output + 1)
         record = template.content(template.record, output + 1) if template.record >= 0 else b""
         if ended == wire.EXITED and max(len(stdout), len(record)) > output:
             ended = wire.OUTPUT_LIMIT
         self._job["count"] -= 1
-        if strays or self._watch.lost or not report or self._job["count"] == 0:
+        if disturbed:
             self._end_template()
+        elif self._job["count"] == 0:
+            os.waitpid(template.pid, 0)  # it ends by itself after its last test
+            self._free_template()
         self._scratch.tidy()
         return wire.pack_outcome(
             ended,
@@ -135,6 +139,10 @@ class Agent:
     def _end_template(self) -> None:
         if self._template:
             end_all(self._template.pid)
+            self._free_template()
+
+    def _free_template(self) -> None:
+        if self._template:
             self._watch.close()
             self._template.close()
             self._template = None

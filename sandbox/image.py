@@ -25,7 +25,8 @@ _LINKER_CACHE = Path("/etc/ld.so.cache")
 
 _DOCKERFILE = """\
 FROM {base}
-RUN {install} && find / -xdev -perm /6000 -type f -exec chmod a-s {{}} +
+RUN {install} && find / -xdev -perm /6000 -type f -exec chmod a-s {{}} + \
+    && chmod 0711 "$(readlink -f "$(command -v python3)")"
 USER {user}:{user}
 WORKDIR /
 ENTRYPOINT ["python3"]
@@ -91,9 +92,17 @@ def _write_root(file: IO[bytes], interpreter: Interpreter, packages: bool) -> No
             tar.add(path, filter=lambda entry: None if f"/{entry.name}" in hidden else _plain(entry))
         for path in (*interpreter.files, _LINKER_CACHE):
             if path.exists():
-                tar.add(path, filter=_plain)
+                tar.add(path, filter=_unreadable if path == interpreter.executable else _plain)
         for path in interpreter.packages if packages else ():
             tar.add(path, arcname=f"{PACKAGES}/{path.name}".lstrip("/"), filter=_plain)
+
+
+def _unreadable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """May be run by the unprivileged user but not read: nor then can the processes that run it, by each other."""
+    plain = _plain(entry)
+    if plain:
+        plain.mode = 0o711
+    return plain
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:

@@ -69,6 +69,7 @@ class Bubblewrap:
         config = {
             "mounts": [["/tmp", _SCRATCH]],
             "scratch": ["/tmp"],
+            "copy_to": "/agent",
             "seccomp": self._filter,
             "packages": [_PACKAGES],
             "count_processes": True,
@@ -149,4 +150,4 @@ def _root(interpreter: Interpreter) -> list[str]:
     for index, name in enumerate(("stdin", "stdout", "stderr")):
         arguments += ["--symlink", f"/proc/self/fd/{index}", f"/dev/{name}"]
     arguments += ["--symlink", "/proc/self/fd", "/dev/fd", "--symlink", "/tmp", "/dev/shm", "--remount-ro", "/dev"]
-    return [*arguments, "--dir", "/tmp", "--remount-ro", "/"]
+    return [*arguments, "--dir", "/tmp", "--dir", "/agent", "--remount-ro", "/"]

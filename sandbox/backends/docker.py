@@ -60,6 +60,7 @@ class Docker:
         config = {
             "mounts": [],
             "scratch": ["/tmp", "/dev/shm"],
+            "copy_to": "",
             "seccomp": b"",
             "packages": [PACKAGES],
             "count_processes": False,
@@ -93,7 +94,7 @@ class DockerLink:
             self._stream = api.attach_socket(self._id, streams)
             self._socket = getattr(self._stream, "_sock", self._stream)
             api.start(self._id)
-            self._socket.sendall(bootstrap.message(config, same_python=False))
+            self._socket.sendall(bootstrap.messages(config, same_python=False))
             self._socket.setblocking(False)
         except Exception as error:
             self.close()

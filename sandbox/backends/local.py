@@ -49,7 +49,7 @@ class LocalLink:
         finally:
             theirs.close()
         with suppress(OSError):  # one that ends at once is found out by the first receive
-            self._socket.sendall(bootstrap.message(dict(config), same_python=True))
+            self._socket.sendall(bootstrap.messages(dict(config), same_python=True))
         self._socket.setblocking(False)
 
     def fileno(self) -> int:

@@ -29,6 +29,7 @@ class Process:
             (packages / package.name).symlink_to(package)
         config = {
             "mounts": [],
+            "copy_to": "",
             "scratch": [str(home)],
             "seccomp": b"",
             "packages": [str(packages)],

@@ -8,8 +8,8 @@
 The agent is process 1 of its own pid namespace, so the kernel drops every signal that a program sends it; it is not dumpable,
 nor is a template, so no program of the same user can trace them or read their memory or descriptors; a program gets none of
 their channels. Agent and template never run a line of a program nor parse what a program wrote: bytes go to the host as they
-are. A filter keeps a program from signalling its template; should it find a way, the agent goes on with the process that is
-left. Nothing survives a test: whatever still runs is killed, whatever was written is wiped. The host sends these modules'
+are. A program can kill or stop its template: the agent then goes on with the process that is left, or wakes the template.
+Nothing survives a test: whatever still runs is killed, whatever was written is wiped. The host sends these modules'
 source over the channel (`bootstrap`), so no file of the project has to exist in the sandbox and versions cannot differ.
 
 Speed decides the style in here. A fork costs in proportion to what the parent has mapped, and every page that parent or child

@@ -1,6 +1,6 @@
 """How the modules of this package come into a sandbox: as source, in the first bytes of the channel.
 
-`COMMAND` is what the sandbox's interpreter is given to run; `message` what the host then sends.
+`COMMAND` is what the sandbox's interpreter is given to run, once for each of two stages; `messages` what the host then sends.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Sent:
             code = compile(code, module.__name__.rpartition(".")[2] + ".py", "exec")
         exec(code, module.__dict__)
 sys.meta_path.append(Sent())
-import sandbox.inside.agent
-sandbox.inside.agent.main(boot["config"])
+__import__(boot["main"])
+sys.modules[boot["main"]].main(boot["config"])
 """
 
 # Hash order repeats, digits are not limited, text is UTF-8, numeric libraries do not start a thread per core of the host.
@@ -54,27 +54,30 @@ ENVIRONMENT = {
 MARSHAL_VERSION = 4  # read by every Python from 3.4 on
 FLAGS = ("-s", "-S", "-P", "-B")
 
-_SENT = ("wire", "harden", "watch", "scratch", "names", "runner", "template", "agent", "examiner")
+_FIRST = ("rlimit", "harden")
+_SECOND = ("wire", "rlimit", "watch", "scratch", "names", "runner", "template", "agent", "examiner", "harden")
+
+
+def messages(config: dict[str, Any], same_python: bool) -> bytes:
+    """The first bytes to send to a sandbox: `harden` for the first stage, the agent for the second.
+
+    `same_python`: this very interpreter runs there. Then it is sent compiled, as compiling inside would scatter the agent's
+    memory, and make forks dearer.
+    """
+    first = {"main": "sandbox.inside.harden", "modules": _modules(_FIRST, same_python), "config": config}
+    second = {"main": "sandbox.inside.agent", "modules": _modules(_SECOND, same_python), "config": config}
+    parts = (marshal.dumps(stage, MARSHAL_VERSION) for stage in (first, second))
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 
 
 @cache
-def _modules() -> dict[str, str]:
-    """The source of every module that may be imported inside; packages are empty."""
-    here = Path(__file__).parent
-    modules = {f"sandbox.inside.{name}": (here / f"{name}.py").read_text() for name in _SENT}
-    return {"sandbox": "", "sandbox.inside": "", "sandbox.values": (here.parent / "values.py").read_text(), **modules}
-
-
-@cache
-def _compiled() -> dict[str, Any]:
-    """The same, compiled for this interpreter: compiling inside would scatter the agent's memory, and make forks dearer."""
-    return {
-        name: source and compile(source, name.rpartition(".")[2] + ".py", "exec") for name, source in _modules().items()
-    }
-
-
-def message(config: dict[str, Any], same_python: bool) -> bytes:
-    """The first bytes to send to a new agent. `same_python`: it runs on this very interpreter."""
-    modules = _compiled() if same_python else _modules()
-    body = marshal.dumps({"modules": modules, "config": config}, MARSHAL_VERSION)
-    return len(body).to_bytes(4, "big") + body
+def _modules(names: tuple[str, ...], compiled: bool) -> dict[str, Any]:
+    """What may be imported inside, as source or as code; packages are empty."""
+    package = Path(__file__).parent.parent
+    files = {f"sandbox.inside.{name}": package / "inside" / f"{name}.py" for name in names}
+    files["sandbox.values"] = package / "values.py"
+    modules: dict[str, Any] = {"sandbox": "", "sandbox.inside": ""}
+    for name, path in files.items():
+        source = path.read_text()
+        modules[name] = compile(source, path.name, "exec", optimize=2) if compiled else source
+    return modules

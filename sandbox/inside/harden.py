@@ -1,16 +1,24 @@
-"""Steps that the agent takes before it accepts anything: it gives up all that a program should not have either.
+"""The first stage inside a sandbox: gives up all that a program should not have, then becomes the agent.
 
-Everything here is inherited by the programs and cannot be undone by them. Which steps apply is the backend's choice.
+Everything here is inherited by the agent and the programs and cannot be undone by them. It is a stage of its own, which ends by
+starting the interpreter anew in the same process, because `ctypes`, once loaded, makes every later fork a tenth dearer. The
+agent must not be traced or read by programs of the same user: the kernel sees to that for a program file that its user may not
+read, so the interpreter is copied to such a file where the backend has not made it one.
 """
 
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import ctypes
-import errno
 import os
 import resource
-import struct  # ctypes has it loaded
+import sys
+
+from sandbox.inside.rlimit import lower_limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
     4,
@@ -22,14 +30,7 @@ _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _P
 )
 _CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x20080522
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
-_SIGNALLING = {  # kill, tkill, tgkill, rt_sigqueueinfo, pidfd_open
-    "x86_64": (62, 200, 234, 129, 434),
-    "aarch64": (129, 130, 131, 138, 434),
-}
-_LOAD, _JUMP_IF_EQUAL, _RETURN, _FIRST_ARGUMENT = 0x20, 0x15, 0x06, 16
-_PID, _GROUP = b"\xa1PID", b"\xa1GRP"  # stand in the shield for what is known only later
-_ALLOW, _REFUSE_AS = 0x7FFF0000, 0x00050000
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
 _STACK_BYTES = 120 << 20  # what the kernel keeps free below the stack of a process that was started as usual
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,9 +40,42 @@ class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def mount_tmpfs(directory: str, options: str) -> None:
+def main(config: dict[str, Any]) -> NoReturn:
+    """Takes the steps that the backend's `config` asks for, and starts the interpreter anew with the same command."""
+    program = sys.executable
+    for directory, options in config["mounts"]:
+        mount_tmpfs(directory, options)
+    if config["copy_to"]:
+        program = _unreadable_copy(config["copy_to"])
+    os.chdir(config["scratch"][0])
+    limit_resources()
+    if os.getpid() == 1:
+        drop_privileges()
+    else:
+        adopt_orphans()
+    if config["seccomp"]:
+        filter_system_calls(config["seccomp"])
+    os.environ["LD_LIBRARY_PATH"] = f"{sys.base_prefix}/lib"  # some interpreters look for it beside themselves
+    os.execv(program, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _unreadable_copy(directory: str) -> str:
+    """A copy of the interpreter that may be run but not read, on a file system that cannot be written to any more."""
+    mount_tmpfs(directory, "size=64m,nr_inodes=16,mode=0700", executable=True)
+    copy = f"{directory}/python"
+    with open(sys.executable, "rb") as source, open(copy, "wb") as target:
+        while part := source.read(1 << 20):
+            target.write(part)
+    os.chmod(copy, 0o111)
+    os.chmod(directory, 0o111)
+    flags = ctypes.c_ulong(_MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+    _check(_libc.mount(None, directory.encode(), None, flags, None), f"remount {directory}")
+    return copy
+
+
+def mount_tmpfs(directory: str, options: str, executable: bool = False) -> None:
     """A fresh tmpfs with the mount options `options`, such as `size=64m,nr_inodes=4096,mode=0700`."""
-    flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV | (0 if executable else _MS_NOEXEC))
     _check(_libc.mount(b"tmpfs", directory.encode(), b"tmpfs", flags, options.encode()), f"mount {directory}")
 
 
@@ -71,31 +105,6 @@ def filter_system_calls(program: bytes) -> None:
     _prctl(_PR_SET_SECCOMP, 2, ctypes.byref(_Filter(len(program) // 8, program)))
 
 
-def shield(pid: int) -> None:
-    """What this process starts from here on cannot signal the process `pid`, its group, or everything at once: such signals
-    vanish without an error, as those to process 1 do. A second filter; nothing on machines not listed."""
-    if _SHIELD:
-        own, group = pid.to_bytes(4, "little"), (-pid).to_bytes(4, "little", signed=True)
-        program = _SHIELD.replace(_PID, own).replace(_GROUP, group)
-        _libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(_Filter(len(program) // 8, program)))
-
-
-def _shield_program(numbers: tuple[int, ...]) -> bytes:
-    """Looks at the first argument of the calls that send signals, `numbers`; the last of these opens a pidfd."""
-    *sending, opening = numbers
-    program = [(_LOAD, 0, 0, 0), (_JUMP_IF_EQUAL, len(sending) + 7, 0, opening)]
-    program += [(_JUMP_IF_EQUAL, len(sending) - at, 0, number) for at, number in enumerate(sending)]
-    program += [(_RETURN, 0, 0, _ALLOW), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
-    own, group, everything = int.from_bytes(_PID, "little"), int.from_bytes(_GROUP, "little"), 0xFFFFFFFF
-    program += [(_JUMP_IF_EQUAL, 3 - at, 0, value) for at, value in enumerate((own, group, everything))]
-    program += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE_AS), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
-    program += [(_JUMP_IF_EQUAL, 1, 0, own), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE_AS | errno.EPERM)]
-    return b"".join([struct.pack("<HBBI", *instruction) for instruction in program])
-
-
-_SHIELD = _shield_program(_SIGNALLING[os.uname().machine]) if os.uname().machine in _SIGNALLING else b""
-
-
 def limit_resources() -> None:
     """The kernel limits that are the same for every test."""
     fixed = {
@@ -108,18 +117,6 @@ def limit_resources() -> None:
         lower_limit(kind, limit)
     lower_limit(resource.RLIMIT_STACK, _STACK_BYTES)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-
-
-def return_free_memory() -> None:
-    """Gives back what starting has left unused: every page less makes every fork and every exit cheaper."""
-    _libc.malloc_trim(0)
-
-
-def lower_limit(kind: int, limit: int) -> None:
-    """Sets a limit that cannot be raised again; where the machine's own is lower, that one stays."""
-    hard = resource.getrlimit(kind)[1]
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(kind, (limit, limit))
 
 
 def _prctl(option: int, *arguments: object) -> None:

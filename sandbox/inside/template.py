@@ -14,7 +14,8 @@ import marshal
 import os
 import resource
 
-from sandbox.inside import harden, names, runner
+from sandbox.inside import names, runner
+from sandbox.inside.rlimit import lower_limit
 from sandbox.inside.scratch import Scratch
 from sandbox.inside.watch import Limits, Watch
 
@@ -112,13 +113,11 @@ def _grow(
             if fd >= 0:
                 os.dup2(fd, place, inheritable=False)
         os.closerange(3, _COMMANDS)
-        if os.getppid() == 1:
-            harden.shield(os.getpid())
         limits = Limits(*job["limits"])
-        harden.lower_limit(resource.RLIMIT_DATA, limits.memory + _ROOM_BEYOND_LIMIT)
-        harden.lower_limit(resource.RLIMIT_FSIZE, max(limits.output, limits.file) + 1)
+        lower_limit(resource.RLIMIT_DATA, limits.memory + _ROOM_BEYOND_LIMIT)
+        lower_limit(resource.RLIMIT_FSIZE, max(limits.output, limits.file) + 1)
         if count_processes:
-            harden.lower_limit(resource.RLIMIT_NPROC, limits.processes)
+            lower_limit(resource.RLIMIT_NPROC, limits.processes)
         body, namespace = _prepared(job, exports)
         gc.freeze()
         _repeat(job, body, namespace, exports)

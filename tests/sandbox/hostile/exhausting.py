@@ -239,7 +239,7 @@ os.wait()
     "value_that_contains_itself": ("wrong_answer", "def solve():\n    x = []\n    x.append(x)\n    return x\n"),
     "value_too_large": ("output_limit", "def solve():\n    return 'x' * (9 << 20)\n"),
     "recursion_without_end": (
-        "runtime_error memory_limit",
+        "runtime_error memory_limit time_limit",
         "import sys\nsys.setrecursionlimit(10 ** 9)\nclass A:\n    def __getattr__(self, n): return getattr(self, n + 'x')\nA().x\n",
     ),
 }

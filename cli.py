@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -82,6 +83,8 @@ def build(
 
 def main() -> None:
     """Runs the command line. A mistake of the user is one line on standard error and an exit status, never a traceback."""
+    # Threads of torch that wait for work would otherwise spin, and take the cores from the programs being judged.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except CobaltError as error:

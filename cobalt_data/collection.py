@@ -30,7 +30,7 @@ from cobalt_data.progress import Meter, Progress
 from cobalt_data.rollouts import blank_trajectory, recorded_sampling, roll_out
 from cobalt_data.runs import Run, open_run
 from cobalt_data.templates import AUTO, Template, template_for
-from cobalt_data.units import Unit, make_units, work_through
+from cobalt_data.units import Unit, make_units, problems_filling_a_unit, work_through
 from sandbox import Pool
 
 OPERATION = "collect"
@@ -42,7 +42,8 @@ class CollectConfig:
 
     `split` takes the problems of one side only, `limit` that many of them: the first in the order of a hash of their ids, which
     is a fair sample, the same for every seed and a part of every larger one. `template` is a name, the path of a `.toml`
-    file, or `auto`. `problems_per_unit` is how many problems share a call of the engine: a group of `n` programs each.
+    file, or `auto`. `problems_per_unit` is how many problems share a call of the engine, a group of `n` programs each; by
+    default as many as fill it.
     """
 
     n: int = 16
@@ -52,11 +53,11 @@ class CollectConfig:
     seed: int = 0
     split: str | None = None
     limit: int | None = None
-    problems_per_unit: int = 4
+    problems_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("n", "turns", "problems_per_unit"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InputError(f"collect.{name} is {getattr(self, name)}: give at least 1")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"collect.limit is {self.limit}: give at least 1, or leave it out for all problems")
@@ -103,7 +104,7 @@ def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
         ]
         for problem in problems
     ]
-    units = make_units(problems, samples, config.problems_per_unit)
+    units = make_units(problems, samples, config.problems_per_unit or problems_filling_a_unit(config.n))
     conversations = config.n * len(problems)
     return Work(template, recorded, tuple(units), conversations, conversations - sum(map(len, samples)))
 

@@ -18,6 +18,8 @@ from cobalt_data.rows import Problem
 
 Result = TypeVar("Result")
 
+CONVERSATIONS_PER_UNIT = 64  # the rows that the embedded engine decodes at once
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -33,6 +35,11 @@ class Unit:
     @property
     def conversations(self) -> int:
         return sum(map(len, self.samples))
+
+
+def problems_filling_a_unit(n: int) -> int:
+    """How many problems of `n` conversations each make a batch that keeps an engine busy."""
+    return max(1, CONVERSATIONS_PER_UNIT // n)
 
 
 def make_units(problems: Sequence[Problem], samples: Sequence[Sequence[int]], problems_per_unit: int) -> list[Unit]:

@@ -33,11 +33,12 @@ from cobalt_train.reporting import scores_table, step_line
 from cobalt_train.trainer import Trainer
 from sandbox import Pool
 
+DIFFICULTY = "easy"  # what a model of 135M parameters solves now and then
 HELD_OUT = "test_variants"  # new variants of families that are trained on
 TURNS = 3
-SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=96)
-COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=32)
-EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 48, 2
+SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=80)
+COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=24)
+EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 40, 2
 STEPS = 8
 
 
@@ -69,10 +70,10 @@ class _Demo:
 
     def problems(self) -> Version:
         def embedded() -> Change:
-            imported = import_problems(None, "embedded")
+            imported = import_problems(None, "embedded").of_difficulty(DIFFICULTY)
             table = table_from_rows("problems", (problem.to_row() for problem in imported.problems))
-            counts = {"problems": Counts(imported.rows_in, table.num_rows)}
-            return Change("import", {"format": "embedded"}, None, {"problems": table}, counts)
+            counts = {"problems": Counts(imported.rows_in, table.num_rows, imported.dropped)}
+            return Change("import", {"format": "embedded", "difficulty": DIFFICULTY}, None, {"problems": table}, counts)
 
         version = self._made("import", None, embedded)
         return self._made("split", version, lambda: split(version, SplitConfig()))
@@ -96,7 +97,7 @@ class _Demo:
 
     def training(self, version: Version, pool: Pool) -> Path:
         """The last checkpoint of a short run."""
-        config = load_config(preset="cpu-small", steps=STEPS, save_every=4)
+        config = load_config(preset="cpu-small", steps=STEPS, save_every=4, max_tokens=SAMPLING.max_tokens)
         begun = (self._run / "run.json").exists()
         if checkpoint_directory(self._run).name == f"checkpoint-{STEPS:06d}":
             return checkpoint_directory(self._run)

@@ -27,7 +27,7 @@ from cobalt_data.progress import Meter, Progress
 from cobalt_data.rollouts import RolledOut, roll_out
 from cobalt_data.rows import Problem, Trajectory
 from cobalt_data.templates import Template
-from cobalt_data.units import Unit, make_units, work_through
+from cobalt_data.units import Unit, make_units, problems_filling_a_unit, work_through
 from sandbox import Pool
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +96,7 @@ def evaluate(
     turns: int,
     n: int,
     seed: int = 0,
-    problems_per_unit: int = 4,
+    problems_per_unit: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
     """Rolls out `n` conversations of `turns` programs on each problem and judges every program by the hidden tests.
@@ -110,7 +110,7 @@ def evaluate(
     judged = [problem for problem in ordered if problem.hidden_tests]
     if not judged:
         raise InputError(f"none of {len(ordered)} problems has hidden tests: nothing could be evaluated")
-    units = make_units(judged, [range(n)] * len(judged), problems_per_unit)
+    units = make_units(judged, [range(n)] * len(judged), problems_per_unit or problems_filling_a_unit(n))
     meter = Meter(len(judged), steps=len(units) * turns, report=progress)
 
     def work(unit: Unit, abandoned: threading.Event) -> RolledOut:

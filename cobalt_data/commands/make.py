@@ -31,6 +31,7 @@ def import_(
     ] = None,
     public: Annotated[int | None, typer.Option(help="How many tests are public where the source does not say.")] = None,
     limit: Limit = None,
+    difficulty: Annotated[str | None, typer.Option(help="Only problems of this difficulty.")] = None,
     check_solutions: Annotated[
         bool, typer.Option("--check-solutions", help="Run the reference solutions of the rows.")
     ] = False,
@@ -55,6 +56,8 @@ def import_(
     imported = import_problems(
         None if embedded else source, format or "embedded", public=public, skip_bad_rows=skip_bad_rows, limit=limit
     )
+    if difficulty is not None:
+        imported = imported.of_difficulty(difficulty)
     for message in imported.bad_rows:
         screen.remark(message)
     problems, fields = (
@@ -77,7 +80,13 @@ def import_(
         )
     change = Change(
         "import",
-        {"format": format or "embedded", "public": public, "limit": limit, "check_solutions": check_solutions},
+        {
+            "format": format or "embedded",
+            "public": public,
+            "limit": limit,
+            "difficulty": difficulty,
+            "check_solutions": check_solutions,
+        },
         None,
         {"problems": table_from_rows("problems", (problem.to_row() for problem in problems))},
         {"problems": Counts(imported.rows_in, len(problems), imported.dropped)},
@@ -119,7 +128,9 @@ def collect(
     split: Annotated[str | None, typer.Option(help="Only problems of this side.")] = None,
     limit: Limit = None,
     seed: Seed = 0,
-    problems_per_unit: Annotated[int, typer.Option(help="Problems that share a batch of the engine.")] = 4,
+    problems_per_unit: Annotated[
+        int | None, typer.Option(help="Problems that share a batch of the engine; by default as many as fill it.")
+    ] = None,
     backend: Backend = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
     json: Json = False,

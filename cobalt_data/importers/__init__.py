@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -51,6 +51,15 @@ class Imported:
     rows_in: int
     dropped: dict[str, int]
     bad_rows: list[str]
+
+    def of_difficulty(self, wanted: str) -> Imported:
+        """Only the problems of one difficulty; the others are counted as dropped. Raises InputError if none is left."""
+        kept = [problem for problem in self.problems if problem.difficulty == wanted]
+        if not kept:
+            known = sorted({problem.difficulty or "none" for problem in self.problems})
+            raise InputError(f"no problem has the difficulty {wanted!r}; there are {', '.join(known)}")
+        dropped = {**self.dropped, "another difficulty": len(self.problems) - len(kept)}
+        return replace(self, problems=kept, dropped=dropped)
 
 
 def import_problems(

@@ -50,7 +50,7 @@ class Docker:
             "memswap_limit": _MEMORY,
             "pids_limit": _PROCESSES,
             "cpu_period": 100_000,
-            "cpu_quota": 100_000,
+            "cpu_quota": 200_000,
             "auto_remove": True,
             "log_config": {"Type": "none", "Config": {}},
         }

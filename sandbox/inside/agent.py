@@ -9,10 +9,12 @@ from __future__ import annotations
 import gc
 import marshal
 import os
+import resource
 import sys
 import time
 
 from sandbox.inside import names, runner, wire
+from sandbox.inside.rlimit import lower_limit
 from sandbox.inside.scratch import Scratch
 from sandbox.inside.template import Template
 from sandbox.inside.watch import Limits, Watch, end_all
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _FLUSH_EVERY_S = 0.02
 _REPEATS = 10
+_STACK_BYTES = 120 << 20  # what the kernel keeps free below the stack of a process that was started as usual
 
 
 class Channel:
@@ -186,6 +189,7 @@ def main(config: dict[str, Any]) -> NoReturn:
     os.close(null)
     for name in ("LD_LIBRARY_PATH", "LD_BIND_NOW"):
         os.environ.pop(name, None)
+    lower_limit(resource.RLIMIT_STACK, _STACK_BYTES)  # not earlier: threads take what was in force at the start
     runner.supply_site_builtins()
     sys.argv[:], sys.path[:0] = ["main.py"], [config["scratch"][0]]
     sys.path += config["packages"]

@@ -20,18 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
-    4,
-    22,
-    24,
-    36,
-    38,
-    47,
-)
+_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 4, 22, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
 _CAP_AMBIENT_CLEAR_ALL = 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT = 1, 2, 4, 8, 32
-_STACK_BYTES = 120 << 20  # what the kernel keeps free below the stack of a process that was started as usual
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -115,7 +108,6 @@ def limit_resources() -> None:
     }
     for kind, limit in fixed.items():
         lower_limit(kind, limit)
-    lower_limit(resource.RLIMIT_STACK, _STACK_BYTES)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
 
 

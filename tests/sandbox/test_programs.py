@@ -34,6 +34,8 @@ STDIN_PROGRAMS = {
     "flushes what is left open": ("out = open(1, 'w', closefd=False)\nout.write('late')", "", "late"),
     "runs exit handlers": ("import atexit\natexit.register(print, 'bye')\nprint('hi')", "", "hi bye"),
     "joins threads": ("import threading, time\nthreading.Thread(target=lambda: (time.sleep(.05), print('t'))).start()", "", "t"),
+    "starts fifty threads": ("import threading as t\nb = t.Barrier(51)\nfor _ in range(50): t.Thread(target=b.wait).start()\nb.wait()\nprint(1)", "", "1"),
+    "recurses in C": ("import sys, functools\nsys.setrecursionlimit(10**6)\n@functools.lru_cache(None)\ndef f(n): return n and f(n - 1) + 1\nprint(f(50000))", "", "50000"),
     "drops daemon threads": ("import threading, time\nthreading.Thread(target=time.sleep, args=(99,), daemon=True).start()", "", ""),
     "deletes its objects at the end": ("class A:\n    def __del__(self): print('gone')\na = A()", "", "gone"),
     "exits with quit": ("print(1)\nquit()\nprint(2)", "", "1"),

@@ -37,9 +37,9 @@ DIFFICULTY = "easy"  # what a model of 135M parameters solves now and then
 HELD_OUT = "test_variants"  # new variants of families that are trained on
 TURNS = 3
 SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=80)
-COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=24)
-EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 40, 2
-STEPS = 8
+COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=20)
+EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 32, 2
+STEPS = 6
 
 
 def run_demo(output: Path, backend: str, screen: Screen) -> None:
@@ -97,7 +97,7 @@ class _Demo:
 
     def training(self, version: Version, pool: Pool) -> Path:
         """The last checkpoint of a short run."""
-        config = load_config(preset="cpu-small", steps=STEPS, save_every=4, max_tokens=SAMPLING.max_tokens)
+        config = load_config(preset="cpu-small", steps=STEPS, save_every=3, max_tokens=SAMPLING.max_tokens)
         begun = (self._run / "run.json").exists()
         if checkpoint_directory(self._run).name == f"checkpoint-{STEPS:06d}":
             return checkpoint_directory(self._run)
@@ -127,6 +127,9 @@ class _Demo:
                 progress=lambda at: show(*moment(at)),
             )
         kept.write_text(json.dumps(measured.to_json()), encoding="utf-8")
+        self.say(
+            f"Pass@1 {label}: {', '.join(f'{score.pass_at_1:.1%}' for score in measured.scores)} at turns 0 to {TURNS - 1}"
+        )
         return measured
 
     def report(self, version: Version, checkpoint: Path, before: Evaluation, after: Evaluation, seconds: float) -> None:

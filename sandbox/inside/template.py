@@ -179,6 +179,9 @@ def _become(
         kind, nonce = command[:1], command[1:]
         if kind == b"s":
             os.closerange(_COMMANDS, _END)
+            if job["entry_point"]:  # the namespace is that of a module to call; this test wants a script
+                namespace = runner.new_module("__main__", {})
+                exec(compile(job["prelude"], "prelude.py", "exec", dont_inherit=True), namespace)
             runner.run_stdin(body, namespace)
         os.closerange(_COMMANDS, _CALL)
         payload = runner.read_all(_CALL)

@@ -37,7 +37,7 @@ def one_worker(request: pytest.FixtureRequest) -> Iterator[Pool]:
 @pytest.fixture(scope="module")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """A readable file, a TCP and a UDP port and two Unix sockets on the host. Nothing may arrive at them."""
-    file = tmp_path_factory.mktemp("host") / "canary"
+    file = tmp_path_factory.mktemp("host") / "cobalt-canary"
     file.write_text("host")
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with socket.create_server(("127.0.0.1", 0)) as tcp, udp, socket.socket(socket.AF_UNIX) as abstract:

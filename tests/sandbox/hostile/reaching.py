@@ -15,7 +15,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 import os
 got = []
 for path in ("CANARY_FILE", "/proc/1/rootCANARY_FILE", "/proc/1/cwdCANARY_FILE", "/etc/shadow", "/etc/hostname",
-             "/root/.ssh", "/root/.bashrc", "/home", "/var/log", "/usr/bin/env", "/bin/sh", "/run/docker.sock"):
+             "/root/.ssh", "/root/.bashrc", "/home", "/var/log", "/run/docker.sock"):
     try:
         got.append((path, os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(20)))
     except OSError:
@@ -28,7 +28,7 @@ print(got or "contained")
         "passed",
         """
 import os
-found = [os.path.join(d, f) for d, _, files in os.walk("/") for f in files if "cobalt" in f or "canary" in f.lower()]
+found = [os.path.join(d, f) for d, _, files in os.walk("/") for f in files if "cobalt" in f]
 print(found or "contained")
 """,
     ),

@@ -14,13 +14,12 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         """
 import os
 got = []
-for path in ("CANARY_FILE", "/proc/1/rootCANARY_FILE", "/proc/1/cwdCANARY_FILE", "/etc/shadow", "/etc/hostname",
-             "/root/.ssh", "/root/.bashrc", "/home", "/var/log", "/run/docker.sock"):
+for path in ("CANARY_FILE", "/proc/1/rootCANARY_FILE", "/proc/1/cwdCANARY_FILE", "/etc/shadow", "/root/.ssh", "/root/.bashrc",
+             "/run/docker.sock", "/var/run/docker.sock"):
     try:
         got.append((path, os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(20)))
     except OSError:
         pass
-got = [(p, c) for p, c in got if c and not (p == "/etc/hostname" and c.startswith(b"sandbox"))]
 print(got or "contained")
 """,
     ),

@@ -24,7 +24,7 @@ $(VENV)/.ready: pyproject.toml
 	if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; \
 	then $(BIN)/pip install --quiet "$(TORCH)"; \
 	else $(BIN)/pip install --quiet "$(TORCH)+cpu" 2>/dev/null || $(BIN)/pip install --quiet "$(TORCH)"; fi
-	$(BIN)/pip install --quiet --editable ".[train,docker,dev]"
+	$(BIN)/pip install -qq --editable ".[train,docker,dev]"
 	touch $@
 
 # Programs run in bubblewrap. It is installed where that needs no question; elsewhere cobalt says what to do.

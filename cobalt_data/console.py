@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobalt_data.errors import Interrupted
@@ -46,17 +45,19 @@ class Screen:
             _console(stderr=True).print(line)
 
     @contextlib.contextmanager
-    def bar(self, label: str) -> Iterator[Callable[[int, int, str], None]]:
+    def bar(
+        self, label: str, interrupted: str = "interrupted; nothing was written"
+    ) -> Iterator[Callable[[int, int, str], None]]:
         """A progress bar for long work, fed with (done, of all, a remark); silent where nobody could watch it.
 
-        Ctrl-C within is raised as `Interrupted`.
+        Ctrl-C within is raised as `Interrupted`, which says `interrupted` unless the work itself knows better.
         """
         with self._progress() as progress:
             task = progress.add_task(label, total=None, note="")
             try:
                 yield lambda done, total, note: progress.update(task, completed=done, total=total, note=note)
             except KeyboardInterrupt as interrupt:
-                raise Interrupted(str(interrupt) or "interrupted; nothing was written") from None
+                raise Interrupted(str(interrupt) or interrupted) from None
 
     def _progress(self) -> Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -75,13 +76,7 @@ class Screen:
         """Commits what a verb made of `parent` and says what was written."""
         from cobalt_data.commit import commit
 
-        self.version(commit(change, [parent], Path(output) if output else None))
-
-    def version_line(self, version: Version) -> None:
-        """The same in one remark, for a step on the way."""
-        manifest = version.manifest
-        outcomes = ", ".join(f"{count.rows_out} {name}" for name, count in manifest.counts.items())
-        self.remark(f"{manifest.operation:8} {version.reference}: {outcomes}")
+        self.version(commit(change, [parent], output))
 
     def version(self, version: Version, **more: Any) -> None:
         """What a verb wrote: its reference, and where every row went."""
@@ -98,6 +93,12 @@ class Screen:
             *(f"{name}: {_listing(rows)}" for name, rows in sides.items() if name in counts or len(rows) > 1),
             version.reference,
         )
+
+    def version_line(self, version: Version) -> None:
+        """The same in one remark, for a step on the way."""
+        manifest = version.manifest
+        outcomes = ", ".join(f"{count.rows_out} {name}" for name, count in manifest.counts.items())
+        self.remark(f"{manifest.operation:8} {version.reference}: {outcomes}")
 
 
 def _count_lines(name: str, count: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,10 @@ from cobalt_data.console import Screen, moment
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+INTERRUPTED = (
+    "interrupted: what was saved is whole; give the same command with --resume to go on from the last checkpoint"
+)
+
 
 def train(
     dataset: Reference,
@@ -53,18 +57,17 @@ def train(
     from cobalt_train.config import load_config, parse_settings
 
     screen = Screen(json, quiet)
-    settings = load_config(
-        config,
-        preset,
-        **parse_settings(set_ or []),
-        algo=algo,
-        steps=steps,
-        prompts_per_step=prompts_per_step,
-        group_size=group_size,
-        max_tokens=max_tokens,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
+    flags = {
+        "algo": algo,
+        "steps": steps,
+        "prompts_per_step": prompts_per_step,
+        "group_size": group_size,
+        "max_tokens": max_tokens,
+        "learning_rate": learning_rate,
+        "seed": seed,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = load_config(config, preset, **{**parse_settings(set_ or []), **given})
     version = open_version(dataset)
     if dry_run:
         from cobalt_train.plan import plan
@@ -77,7 +80,7 @@ def train(
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
 
-    with Pool(backend=backend) as pool, screen.bar("training") as show:
+    with Pool(backend=backend) as pool, screen.bar("training", INTERRUPTED) as show:
         trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
 
         def report(metrics: Mapping[str, Any]) -> None:

@@ -170,7 +170,10 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """Settings given as `name=value`, the value spelled as in TOML; a bare word stands for itself. Raises InputError."""
+    """Settings given as `name=value`, the value spelled as in TOML; a bare word stands for itself.
+
+    Raises InputError for what is unknown or of the wrong type.
+    """
     settings: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -180,7 +183,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
             settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             settings[name.strip()] = value.strip()
-    return settings
+    return _checked(settings, "--set")
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""What a user sees of the command line: one line for a mistake, an exit status, and nothing left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import main
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | None:
+    monkeypatch.setattr(sys, "argv", ["cobalt", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return stopped.value.code
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.chdir(tmp_path)
+    assert not run(monkeypatch, "data", "import", "embedded", "--limit", "2", "-o", "made")
+    capsys.readouterr()
+    return "made"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-verb"],
+        ["data", "no-such-verb"],
+        ["data", "import", "embedded"],
+        ["data", "import", "embedded", "-o", "x", "--limit", "many"],
+        ["data", "import", "embedded", "-o", "x", "--limit", "0"],
+        ["data", "import", "embedded", "-o", ""],
+        ["data", "import", "embedded", "-o", "hf://datasets/a/b"],
+        ["data", "import", "embedded", "-o", "made@x"],
+        ["data", "import", "missing.jsonl", "--format", "mbpp", "-o", "x"],
+        ["data", "split", "made", "-o", ""],
+        ["data", "split", "made@"],
+        ["data", "split", "made", "--no-such-option"],
+        ["data", "split", "made", "--seed", "9" * 30],
+        ["data", "split", "missing"],
+        ["data", "cut", "made"],
+        ["train", "made", "-m", "smollm2-135m"],
+        ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "zzz=1"],
+        ["eval", "smollm2-135m", "made", "--split", "zzz"],
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
+    arguments: list[str], dataset: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(Path().rglob("*"))
+    assert run(monkeypatch, *arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("cobalt: ") and said.err.count("\n") == 1
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_a_reader_that_goes_away_is_no_error(dataset: str) -> None:
+    shown = subprocess.Popen(
+        [sys.executable, "-c", "from cli import main; main()", "data", "show", dataset],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": ""},
+    )
+    assert shown.stdout is not None
+    shown.stdout.close()
+    _, complaint = shown.communicate(timeout=60)
+    assert (shown.returncode, complaint) == (0, b"")

@@ -6,15 +6,17 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cobalt_data.commands import data
 from cobalt_data.commands.options import Backend, Json
 from cobalt_data.console import Screen
-from cobalt_data.errors import CobaltError
+from cobalt_data.errors import CobaltError, Interrupted
 from cobalt_train.commands import demo, evaluate, train
+
+UsageError = typer.BadParameter.__mro__[1]  # of which Typer shows only this child
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -81,18 +83,53 @@ def build(
     Screen().result({}, build_image(base, from_host, packages))
 
 
+@sandbox.command("doctor")
+def sandbox_doctor(backend: Backend = "auto", json: Json = False) -> None:
+    """Tries to get out of the sandbox in each way that it promises to close."""
+    from cobalt_data.doctor import held_table
+    from sandbox.doctor import checks
+
+    tried = checks(backend)
+    Screen(json).result({"checks": [asdict(check) for check in tried]}, held_table(tried))
+    raise typer.Exit(0 if all(check.ok for check in tried) else 1)
+
+
+@sandbox.command()
+def bench(quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False) -> None:
+    """Measures the speed of the sandbox against peers in the same run."""
+    from benchmarks.sandbox import measure
+
+    claims = measure(quick)
+    Screen().result({}, *map(str, claims))
+    raise typer.Exit(0 if all(claim.holds for claim in claims) else 1)
+
+
 def main() -> None:
     """Runs the command line. A mistake of the user is one line on standard error and an exit status, never a traceback."""
     # Threads of torch that wait for work would otherwise spin, and take the cores from the programs being judged.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app()
+        status = app(prog_name="cobalt", standalone_mode=False)
+        if status == Interrupted.exit_status:
+            raise Interrupted("interrupted: give the same command again to go on")
+        sys.stdout.flush()
     except CobaltError as error:
         sys.stderr.write(f"cobalt: {error}\n")
         sys.exit(error.exit_status)
+    except UsageError as error:
+        sys.stderr.write(_usage_line(error))
+        sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    sys.exit(status)
+
+
+def _usage_line(error: Any) -> str:
+    """What is wrong with the arguments, on one line; nothing where there are none, and the help was shown."""
+    message = " ".join(error.format_message().split())
+    command = error.ctx.command_path if error.ctx else "cobalt"
+    return f"cobalt: {message.rstrip('.')}; `{command} --help` says how it is used\n" if message else ""
 
 
 if __name__ == "__main__":

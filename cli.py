@@ -121,7 +121,7 @@ def main() -> None:
         sys.exit(2)
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(1)  # as Rich and Typer do where they notice first
     sys.exit(status)
 
 

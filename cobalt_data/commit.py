@@ -29,6 +29,7 @@ from cobalt_data.dataset import Version, latest_id, load_version
 from cobalt_data.errors import InputError
 from cobalt_data.inheritance import inherit
 from cobalt_data.manifest import SIDE, Counts, Manifest, Shard, version_id
+from cobalt_data.references import parse_target
 from cobalt_data.schemas import ID_COLUMNS, TABLES
 from cobalt_data.staging import clear_disk_errors, publish, staging_directory
 
@@ -59,7 +60,7 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
     """
     if dataset is None and parents[0].origin:
         raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
-    target = Path(dataset) if dataset is not None else parents[0].dataset
+    target = parse_target(dataset) if dataset is not None else parents[0].dataset
     tables, counts = _complete(change, parents)
     at_home = bool(parents) and target.resolve() == parents[0].dataset.resolve()
     latest_before = parents[0].latest_when_opened if at_home else latest_id(target)

@@ -92,7 +92,7 @@ class Manifest:
         _checked_mapping("arguments", self.arguments)
         _checked_mapping("recorded", self.recorded)
         if self.seed is not None and (type(self.seed) is not int or abs(self.seed) > LARGEST_NUMBER):
-            raise InputError(f"seed is {repr(self.seed)[:80]}, which is no whole number")
+            raise InputError(f"seed is {repr(self.seed)[:80]}: give a whole number of at most 63 bits")
         for name in self.counts:
             _check_text("counts", name, _WORDS)
         for name, shards in self.tables.items():

@@ -39,14 +39,29 @@ class HubReference:
 
 
 def parse_reference(reference: str | Path) -> LocalReference | HubReference:
-    """Raises InputError where the reference names something on the Hub that cannot exist."""
+    """Raises InputError where the reference names something that cannot exist."""
     text = str(reference)
     if text.startswith("hf://"):
         return parse_hub_reference(text)
     path, at, version = text.rpartition("@")
     if at and "/" not in version and not Path(text).exists():
-        return LocalReference(Path(path), version or None)
+        if not path or not version:
+            raise InputError(f"{text} is no dataset: write PATH, or PATH@VERSION with the id of a version")
+        return LocalReference(Path(path), version)
     return LocalReference(Path(text), None)
+
+
+def parse_target(target: str | Path) -> Path:
+    """The directory of a dataset that is to be written. Raises InputError where it cannot be meant as one."""
+    text = str(target)
+    if not text:
+        raise InputError("the dataset to write has no name: give a path with -o")
+    if text.startswith("hf:/"):
+        raise InputError(f"{text} is on the Hub: write to a path on disk with -o, then use `cobalt data push`")
+    path, at, version = text.rpartition("@")
+    if at and "/" not in version and not Path(text).exists() and (not path or Path(path).exists()):
+        raise InputError(f"{text} names a version, which never changes: give -o the path of a dataset alone")
+    return Path(text)
 
 
 def parse_hub_reference(text: str) -> HubReference:

@@ -60,7 +60,7 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
-def test_a_reader_that_goes_away_is_no_error(dataset: str) -> None:
+def test_a_reader_that_goes_away_is_told_nothing(dataset: str) -> None:
     shown = subprocess.Popen(
         [sys.executable, "-c", "from cli import main; main()", "data", "show", dataset],
         stdout=subprocess.PIPE,
@@ -70,4 +70,4 @@ def test_a_reader_that_goes_away_is_no_error(dataset: str) -> None:
     assert shown.stdout is not None
     shown.stdout.close()
     _, complaint = shown.communicate(timeout=60)
-    assert (shown.returncode, complaint) == (0, b"")
+    assert (shown.returncode, complaint) == (1, b"")

@@ -75,9 +75,9 @@ def import_problems(
     `public`: how many tests are public where the source does not say (None: see `importers.public`). Raises InputError for
     a file that cannot be read to its end, a format that does not exist and, without `skip_bad_rows`, the first bad row.
     """
-    for name, value in (("public", public), ("limit", limit)):
-        if value is not None and value < 0:
-            raise InputError(f"{name} is {value}: give a number that is not negative")
+    for name, value, least in (("public", public, 0), ("limit", limit, 1)):
+        if value is not None and value < least:
+            raise InputError(f"{name} is {value}: give at least {least}")
     if format == "embedded":
         return _embedded(source, limit)
     if format in LATER_FORMATS:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +31,7 @@ from cobalt_data.progress import Meter
 from cobalt_data.rows import Chat, Message, Problem, PublicOutcome, Trajectory, Turn
 from cobalt_data.templates import Template
 from cobalt_data.units import Abandoned, Unit
-from sandbox import Pool, ProgramResult, Test, TestResult, Verdict
+from sandbox import Pool, ProgramResult, TestResult, Verdict
 
 STORED_CHARS = 1000  # of each output of a public test; feedback shows less
 PROMPT_TOO_LONG = "prompt too long for the model"
@@ -178,12 +177,12 @@ def _judge_and_answer(
     """Judges the programs of a turn, all at once, and appends to each conversation what was said and what came of it."""
     programs = [extract_program(completion.text) for completion in completions]
     judged = [
-        None if program is None else pool.submit(program, conversation.problem.tests, conversation.problem.judge)
+        pool.submit(program, conversation.problem.tests, conversation.problem.judge)
         for program, conversation in zip(programs, going, strict=True)
     ]
     for conversation, completion, program, future in zip(going, completions, programs, judged, strict=True):
         try:
-            turn = _turn(conversation.problem, completion, program, future, template)
+            turn = _turn(conversation.problem, completion, program, future.result(), template)
         except SandboxError:
             conversation.dropped = SANDBOX_FAILED
             continue
@@ -199,10 +198,10 @@ def _turn(
     problem: Problem,
     completion: Completion,
     program: str | None,
-    judged: Future[ProgramResult] | None,
+    result: ProgramResult,
     template: Template,
 ) -> Turn:
-    outcomes = [_NO_CODE] * len(problem.tests) if judged is None else public_outcomes(problem.tests, judged.result())
+    outcomes = [public_outcome(test) for test in result.tests]
     public = tuple(outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if test["public"])
     hidden = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if not test["public"]]
     return Turn(
@@ -216,19 +215,6 @@ def _turn(
         prompt_tokens=completion.prompt_tokens,
         completion_tokens=completion.completion_tokens,
     )
-
-
-_NO_CODE = PublicOutcome(Verdict.NO_CODE, stdout="", stderr="", returned=None)
-
-
-def public_outcomes(tests: Sequence[Test], result: ProgramResult) -> list[PublicOutcome]:
-    """One outcome per test of a program's run.
-
-    Where no test could run, as after a syntax error, the program's verdict is that of every test.
-    """
-    if not result.tests:
-        return [PublicOutcome(result.verdict, stdout="", stderr="", returned=None)] * len(tests)
-    return [public_outcome(test) for test in result.tests]
 
 
 def public_outcome(result: TestResult) -> PublicOutcome:

@@ -118,9 +118,7 @@ def executed(problem, programs, pool, sample_index=0):
     turns = []
     for program in programs:
         result = pool.submit(program, problem.tests, problem.judge).result()
-        told = [public_outcome(test) for test in result.tests] or [
-            PublicOutcome(result.verdict, "", "", None) for _ in problem.tests
-        ]
+        told = [public_outcome(test) for test in result.tests]
         passed = [outcome.verdict is Verdict.PASSED for outcome in told]
         public = tuple(outcome for test, outcome in zip(problem.tests, told, strict=True) if test["public"])
         share = sum(outcome.verdict is Verdict.PASSED for outcome in public) / len(public) if public else None

@@ -29,7 +29,7 @@ from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.manifest import Counts
 from cobalt_data.perturbation import NO_TURN, SWAP, Pair, eligibility, expected, public_tests, shown_test, swap
-from cobalt_data.rollouts import public_outcome
+from cobalt_data.rollouts import SANDBOX_FAILED, public_outcome
 from cobalt_data.rows import Chat, Prompt, Turn
 from cobalt_data.templates import Template
 from sandbox import Pool, ProgramResult
@@ -38,7 +38,6 @@ PERTURBED = "perturbed prompts"  # the name of the counts: of all prompts, those
 
 NO_TRAJECTORY = "its trajectory is not in the dataset"
 UNCHANGED = "the perturbed tests say nothing new"
-SANDBOX_FAILED = "the sandbox failed"
 BEYOND_FRACTION = "beyond the fraction"
 HAS_ONE = "has its perturbed version already"
 
@@ -187,7 +186,7 @@ def _template_of(sampling: Mapping[str, Any], given: Template | None) -> Templat
     if template.hash != wanted:
         raise InputError(
             f"template {name} has changed since the trajectories were made (its hash is {template.hash}, theirs {wanted}): "
-            "give the file that they were made with, or collect again"
+            "give the file that they were made with (--template), or collect again"
         )
     return template
 
@@ -210,7 +209,7 @@ def _finish(run: _Run, config: PerturbConfig, count_tokens: Callable[[Chat], int
     outcomes = [public_outcome(result) for result in results]
     feedback = run.template.feedback(tests, outcomes, prompt.judge)
     original = prompt.prompt[-1]["content"]
-    if not results or feedback == original:  # no test ran: the program is no valid Python
+    if feedback == original:
         return UNCHANGED
     true_outputs = [expected(public_tests(prompt)[position]) for position in run.pair]
     shown = shown_test(tests[:2], outcomes[:2], prompt.judge, run.template.feedback)

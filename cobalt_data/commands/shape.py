@@ -43,6 +43,10 @@ def augment(
     ] = False,
     seed: Seed = 0,
     tokenizer: Tokenizer = None,
+    template: Annotated[
+        str | None,
+        typer.Option(help="The .toml file that words the feedback, where the trajectories have one of yours."),
+    ] = None,
     backend: Backend = "auto",
     output: Output = None,
     json: Json = False,
@@ -53,6 +57,7 @@ def augment(
     from cobalt_data.errors import InputError
     from cobalt_data.perturb import PERTURBED, PerturbConfig
     from cobalt_data.perturb import perturb as verb
+    from cobalt_data.templates import Template
     from cobalt_data.tokens import token_counter, tokenizer_of
     from sandbox import Pool
 
@@ -60,10 +65,9 @@ def augment(
         raise InputError("augment: say how: --perturb")
     screen, version = Screen(json, quiet), open_version(dataset)
     config = PerturbConfig(tokenizer or tokenizer_of(version), kind, fraction, seed, replace)
+    given, count_tokens = Template.load(template) if template else None, token_counter(config.tokenizer)
     with Pool(backend=backend) as pool, screen.bar("running against perturbed tests") as show:
-        change = verb(
-            version, config, pool, token_counter(config.tokenizer), progress=lambda done, of: show(done, of, "")
-        )
+        change = verb(version, config, pool, count_tokens, given, progress=lambda done, of: show(done, of, ""))
     if not change.recorded["eligible"]:
         screen.remark(
             f"0 eligible prompts: none of {change.counts[PERTURBED].rows_in} can be perturbed; the reasons follow"

@@ -74,7 +74,7 @@ def expected_length(measured: Sequence[Completion], max_tokens: int) -> float:
     ends = sum(completion.finish_reason == "stop" for completion in measured)
     if not ends:
         return float(max_tokens)
-    chance = ends / tokens
+    chance = ends / max(tokens, ends)  # an endpoint may not count the token that ends an answer
     return (1 - (1 - chance) ** max_tokens) / chance
 
 

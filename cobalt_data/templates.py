@@ -72,6 +72,11 @@ class Example:
     program: str
     entry_point: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, text in asdict(self).items():
+            if not isinstance(text, str) and (name, text) != ("entry_point", None):
+                raise TypeError(f"{name} is {text!r}, which is no text")
+
 
 @dataclass(frozen=True, slots=True)
 class Template:

@@ -273,6 +273,7 @@ def test_the_expected_length_follows_from_how_often_completions_end():
     cut = [measured("stop", 32), measured("length", 64), measured("length", 64)]
     assert 100 < expected_length(cut, 512) <= 160
     assert expected_length([measured("stop", 1)], 512) == 1
+    assert expected_length([measured("stop", 0)], 512) == 1
 
 
 def test_on_the_embedded_model_a_collection_that_was_interrupted_ends_in_the_same_version(tmp_path, pool):

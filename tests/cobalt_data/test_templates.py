@@ -149,6 +149,11 @@ def test_the_hash_covers_the_words_and_nothing_else(tmp_path):
         ('system = ""', "", "system"),
         ("[feedback]", "[feedback", "cannot be read"),
         ('system = ""', 'system = ""\nexamples = [{statement = "Add."}]', "examples"),
+        (
+            'system = ""',
+            'system = ""\nexamples = [{statement = 5, starter_code = "", program = "pass"}]',
+            "statement is 5, which is no text",
+        ),
     ],
 )
 def test_a_template_with_a_mistake_is_refused_by_name(tmp_path, old, new, named):

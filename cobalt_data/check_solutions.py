@@ -1,8 +1,8 @@
 """Runs the reference solutions that problems carry: published problems come with wrong tests and wrong solutions.
 
 The verdicts go into `metadata["solution_check"]`, in the order of `solutions`, or `unusable_test` where a test turns out to be
-at fault, so that whoever uses a problem can ask whether
-anyone has been seen to solve it. Nothing is removed: which problems to keep is for the user to decide.
+at fault, so that whoever uses a problem can ask whether anyone has been seen to solve it. Nothing is removed: which problems
+to keep is for the user to decide.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def load_version(dataset: Path, version_id: str, latest: str | None, origin: str
 def latest_id(dataset: Path) -> str | None:
     """The id that `latest` points to; None where `dataset` holds no version."""
     link = dataset / "latest"
-    return Path(link.readlink()).name if link.is_symlink() else None
+    return link.readlink().name if link.is_symlink() else None
 
 
 def version_ids(dataset: Path) -> list[str]:

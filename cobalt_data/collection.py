@@ -64,6 +64,10 @@ class CollectConfig:
         if not 0 <= self.seed < 2**63:
             raise InputError(f"collect.seed is {self.seed}: give an integer in [0, 2^63)")
 
+    @property
+    def unit_size(self) -> int:
+        return self.problems_per_unit or problems_filling_a_unit(self.n)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -104,7 +108,7 @@ def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
         ]
         for problem in problems
     ]
-    units = make_units(problems, samples, config.problems_per_unit or problems_filling_a_unit(config.n))
+    units = make_units(problems, samples, config.unit_size)
     conversations = config.n * len(problems)
     return Work(template, recorded, tuple(units), conversations, conversations - sum(map(len, samples)))
 
@@ -205,6 +209,7 @@ def _arguments(config: CollectConfig, engine: Engine, template: Template) -> dic
     """All that the outcome depends on, besides the version and this machine."""
     return {
         **asdict(config),
+        "problems_per_unit": config.unit_size,
         "template": template.name,
         "template_hash": template.hash,
         "engine": engine.name,

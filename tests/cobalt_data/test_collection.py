@@ -73,6 +73,15 @@ def test_the_manifest_says_what_it_was_made_with(undisturbed):
     assert manifest.seed == 0 and 0 < manifest.recorded["model_share"] <= 1
 
 
+def test_the_default_size_of_a_unit_and_the_same_one_asked_for_are_the_same_collection(pool, tmp_path):
+    default = replace(CONFIG, n=16, turns=1, problems_per_unit=None)
+    made = [
+        collected_into(make_dataset(tmp_path / name, problems()[:2]), pool, config)
+        for name, config in (("default", default), ("asked", replace(default, problems_per_unit=4)))
+    ]
+    assert made[0].id == made[1].id
+
+
 def test_nothing_is_left_of_a_run_once_its_version_is_written(undisturbed):
     assert not (undisturbed.dataset / "runs").exists()
 

@@ -9,7 +9,7 @@ BACKEND ?= auto
 TORCH   ?= torch==2.13.0
 BIN     := $(VENV)/bin
 
-.PHONY: help setup demo test lint check-docker clean
+.PHONY: help setup demo test lint clean
 
 help:
 	@echo "make demo   the whole loop on a small real model: collect, cut, perturb, train, evaluate"

@@ -6,7 +6,7 @@ A file holds the fields of `TrainConfig` at its top level and may name a `preset
     learning_rate = 3e-6
 
 `paper` is the recipe of Cobalt (arXiv 2602.03806); `cpu-small` moves a model of a hundred million parameters on two cores.
-There is no nesting: one flag of the command line per field.
+There is no nesting; the command line has a flag for the most used fields and `--set NAME=VALUE` for every one.
 """
 
 from __future__ import annotations

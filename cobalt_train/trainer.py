@@ -77,6 +77,11 @@ class Trainer:
         resume: bool = False,
         evaluate: Evaluate | None = None,
     ) -> None:
+        if config.eval_every and evaluate is None:
+            raise InputError(
+                f"eval_every is {config.eval_every}, but there is nothing to evaluate with: leave it out and run "
+                "`cobalt eval` on the checkpoints, or give the Trainer an `evaluate`"
+            )
         self._config, self._pool, self._output, self._evaluate = config, pool, output, evaluate
         resolved = resolve_model(model)
         device = "cuda" if torch.cuda.is_available() else "cpu"

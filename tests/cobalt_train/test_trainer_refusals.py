@@ -203,3 +203,8 @@ def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_
     assert (expected.steps, expected.groups_per_step, expected.completions_per_step) == (2, 3, 24)
     assert expected.plain_tokens - expected.trained_tokens == 7 * expected.prompt_tokens > 0
     assert expected.weight_bytes == expected.parameters * (16 + 4)
+
+
+def test_evaluating_every_so_often_without_an_evaluation_is_refused(trainer):
+    with pytest.raises(InputError, match="eval_every is 2, but there is nothing to evaluate with"):
+        trainer(eval_every=2)

@@ -99,6 +99,10 @@ class Version:
     def _shards(self, name: str) -> Iterable[Any]:
         if not self.has(name):
             raise InputError(f"{self.reference} has no {name}: make them with `{MADE_BY[name]}` first")
+        for shard in self.manifest.tables[name]:
+            file = self.path / shard.path
+            if not file.is_file() or file.stat().st_size != shard.bytes:
+                raise InputError(f"{file} is missing or damaged: restore it, or go back to another version")
         return self.manifest.tables[name]
 
 

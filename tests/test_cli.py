@@ -60,6 +60,23 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
+@pytest.mark.parametrize("verb", ["stats", "show", "split", "dedup", "verify"])
+@pytest.mark.parametrize("content", [None, b"junk"])
+def test_a_damaged_shard_is_one_line_and_status_2(
+    verb: str,
+    content: bytes | None,
+    dataset: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for shard in Path(dataset).glob("latest/problems/*.parquet"):
+        shard.unlink()
+        if content is not None:
+            shard.write_bytes(content)
+    assert run(monkeypatch, "data", verb, dataset) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_a_reader_that_goes_away_is_told_nothing(dataset: str) -> None:
     shown = subprocess.Popen(
         [sys.executable, "-c", "from cli import main; main()", "data", "show", dataset],

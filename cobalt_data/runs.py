@@ -27,6 +27,7 @@ from typing import Any
 
 from cobalt_data.errors import CobaltError
 from cobalt_data.ids import canonical_json, row_id
+from cobalt_data.staging import sync
 
 ASIDE = ".aside"
 
@@ -103,11 +104,7 @@ def _write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         aside.rename(path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(path.parent)
     except OSError as error:
         raise CobaltError(
             f"{path}: cannot be written ({error.strerror}); finished work is kept, repeat the command to go on"

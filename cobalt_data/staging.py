@@ -61,9 +61,9 @@ def publish(target: Path, staging: Path, manifest: Manifest, latest_before: str 
                 f"{target} already holds a dataset (latest version {latest}); write to another directory with -o"
             )
         if is_new:
-            _sync_directory(staging)
+            sync(staging)
             staging.rename(final)
-            _sync_directory(final.parent)
+            sync(final.parent)
         if latest == latest_before if is_new else latest in (None, *manifest.parents):
             _point_latest(target, manifest.id)
         elif is_new:
@@ -113,16 +113,17 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def _point_latest(target: Path, version: str) -> None:
-    link = target / f"{LINK_PREFIX}{secrets.token_hex(8)}"
-    link.symlink_to(Path("versions") / version)
-    link.replace(target / "latest")
-    _sync_directory(target)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Returns when what a file or a directory holds is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _point_latest(target: Path, version: str) -> None:
+    link = target / f"{LINK_PREFIX}{secrets.token_hex(8)}"
+    link.symlink_to(Path("versions") / version)
+    link.replace(target / "latest")
+    sync(target)

@@ -13,7 +13,6 @@ it is drawn for, so a step number and a cursor stand in for the state of random 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from typing import Any
 import torch
 
 from cobalt_data.errors import CobaltError, InputError
+from cobalt_data.staging import sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
 
 RUN, STATE, OPTIMIZER = "run.json", "cobalt.json", "optimizer.pt"
@@ -96,10 +96,10 @@ def save_checkpoint(
         facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
         _write_json(aside / STATE, facts)
         for file in aside.iterdir():
-            _sync(file)
-        _sync(aside)
+            sync(file)
+        sync(aside)
         aside.rename(place)
-        _sync(output)
+        sync(output)
     except Exception as error:  # safetensors and torch wrap a full disk in exceptions of their own
         shutil.rmtree(aside, ignore_errors=True)
         raise CobaltError(
@@ -142,11 +142,3 @@ def _read_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is damaged ({error}): remove {path.parent}, what it held cannot be resumed") from None
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

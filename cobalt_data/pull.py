@@ -47,8 +47,8 @@ class _Remote:
 def pull(reference: str, dataset: str | Path, *, token: str | None = None, progress: Progress | None = None) -> Version:
     """Fetches `USER/NAME[@TAG]` (also with `hf://datasets/` before it) into `dataset`, where it becomes the latest version.
 
-    The dataset is new, or its latest version is a parent of this one or stands in the same repository. Raises InputError where another dataset is in the way, HubError where the Hub refuses or the content is not what the
-    manifest says.
+    The dataset is new, or its latest version is a parent of this one or stands in the same repository. Raises InputError
+    where another dataset is in the way, HubError where the Hub refuses or the content is not what the manifest says.
     """
     wanted, target = parse_hub_reference(reference), Path(dataset)
     if wanted.tag in version_ids(target):

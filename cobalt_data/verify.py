@@ -4,7 +4,7 @@ The version's id covers the digests of all contents, so whoever trusts the id ne
 value, an added or missing file, an id that does not follow from its row, a row whose problem is gone are all found. A shard
 is read in small pieces with a bound on its size in memory, for it may have been made to burst.
 
-Left out: whether programs still earn the verdicts that are stored (`cobalt data replay` runs them again).
+Left out: whether programs still earn the verdicts that are stored; nothing is executed.
 """
 
 from __future__ import annotations

@@ -18,13 +18,25 @@ def push(
     licence: Annotated[str | None, typer.Option("--license", help="Such as cc-by-4.0; goes into the card.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag for the card; may be repeated.")] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Publishes a version on the Hub: one commit, tagged with the version's id. The token is taken from HF_TOKEN."""
     from cobalt_data.dataset import open_version
     from cobalt_data.push import push as verb
 
-    pushed = verb(open_version(dataset), repository, private=private, licence=licence, tags=tuple(tag or ()))
-    Screen(json).result(asdict(pushed), pushed.url, pushed.reference)
+    screen, version = Screen(json, quiet), open_version(dataset)
+    with screen.bar(
+        "pushing", "interrupted; what the Hub has is not sent again: give the same command to go on"
+    ) as show:
+        pushed = verb(
+            version,
+            repository,
+            private=private,
+            licence=licence,
+            tags=tuple(tag or ()),
+            progress=lambda done, total: show(done, total, ""),
+        )
+    screen.result(asdict(pushed), pushed.url, pushed.reference)
 
 
 def pull(
@@ -39,7 +51,7 @@ def pull(
     from cobalt_data.pull import pull as verb
 
     screen = Screen(json, quiet)
-    with screen.bar("pulling") as show:
+    with screen.bar("pulling", "interrupted; what has arrived is kept: give the same command to go on") as show:
         version = verb(repository, output, progress=lambda done, total: show(done, total, ""))
     screen.version(version)
 

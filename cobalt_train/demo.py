@@ -41,6 +41,8 @@ COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limi
 EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 32, 2
 STEPS = 6
 
+INTERRUPTED = "interrupted; what is finished is kept: give the same command again to go on"
+
 
 def run_demo(output: Path, backend: str, screen: Screen) -> None:
     """Runs the demo in the directory `output`. Raises CobaltError as its parts do."""
@@ -101,7 +103,7 @@ class _Demo:
         begun = (self._run / "run.json").exists()
         if checkpoint_directory(self._run).name == f"checkpoint-{STEPS:06d}":
             return checkpoint_directory(self._run)
-        with self._screen.bar("training") as show:
+        with self._screen.bar("training", INTERRUPTED) as show:
             trainer = Trainer(config, version, EMBEDDED, self._run, pool=pool, resume=begun)
 
             def report(metrics: Mapping[str, Any]) -> None:
@@ -115,7 +117,7 @@ class _Demo:
         if kept.exists():
             return Evaluation.from_json(json.loads(kept.read_text(encoding="utf-8")))
         problems = choose_problems(version, HELD_OUT, EVALUATED_PROBLEMS)
-        with self._screen.bar(f"Pass@1 {label}") as show:
+        with self._screen.bar(f"Pass@1 {label}", INTERRUPTED) as show:
             measured = evaluate(
                 problems,
                 engine,

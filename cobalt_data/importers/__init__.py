@@ -1,8 +1,10 @@
 """Problems from the files of others: `import_problems` reads a source in one of `FORMATS`.
 
 A row that cannot become a problem stops the import with its place, field and remedy, or is counted by reason where bad rows
-may be skipped; a row that is in order, but that no sandbox could judge, is always left out and counted. One module per format maps a row to a `Problem`; the order of the rows does not matter to the result.
-What it leaves out: writing a dataset (`cobalt_data.commit`) and running solutions (`cobalt_data.check_solutions`).
+may be skipped; a row that is in order, but that no sandbox could judge, is always left out and counted. One module per format
+maps a row to a `Problem`; the order of the rows does not matter to the result.
+
+Left out: writing a dataset (`cobalt_data.commit`) and running solutions (`cobalt_data.check_solutions`).
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         ["data", "cut", "made"],
         ["train", "made", "-m", "smollm2-135m"],
         ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "zzz=1"],
+        ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "preset=paper"],
         ["eval", "smollm2-135m", "made", "--split", "zzz"],
     ],
 )

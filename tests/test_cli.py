@@ -47,6 +47,7 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         ["train", "made", "-m", "smollm2-135m"],
         ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "zzz=1"],
         ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "preset=paper"],
+        ["train", "made", "-m", "smollm2-135m", "-o", "x", "--set", "steps=3", "--steps", "0"],
         ["eval", "smollm2-135m", "made", "--split", "zzz"],
     ],
 )

@@ -113,6 +113,10 @@ def main() -> None:
         if status == Interrupted.exit_status:
             raise Interrupted("interrupted: give the same command again to go on")
         sys.stdout.flush()
+    except Interrupted as error:
+        sys.stderr.write(f"cobalt: {error}\n")
+        sys.stderr.flush()
+        os._exit(error.exit_status)  # a thread may still be in the model, and would abort an orderly exit
     except CobaltError as error:
         sys.stderr.write(f"cobalt: {error}\n")
         sys.exit(error.exit_status)

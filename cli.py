@@ -76,11 +76,13 @@ def build(
         bool, typer.Option("--from-host", help="Use this machine's Python; needs no registry.")
     ] = False,
     packages: Annotated[bool, typer.Option(help="Offer numpy and sortedcontainers to programs.")] = True,
+    json: Json = False,
 ) -> None:
     """Makes the image of the docker backend."""
     from sandbox.image import build_image
 
-    Screen().result({}, build_image(base, from_host, packages))
+    image = build_image(base, from_host, packages)
+    Screen(json).result({"image": image}, image)
 
 
 @sandbox.command("doctor")
@@ -95,12 +97,12 @@ def sandbox_doctor(backend: Backend = "auto", json: Json = False) -> None:
 
 
 @sandbox.command()
-def bench(quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False) -> None:
+def bench(quick: Annotated[bool, typer.Option("--quick", help="Under a minute.")] = False, json: Json = False) -> None:
     """Measures the speed of the sandbox against peers in the same run."""
     from benchmarks.sandbox import measure
 
     claims = measure(quick)
-    Screen().result({}, *map(str, claims))
+    Screen(json).result({"claims": [asdict(claim) for claim in claims]}, *map(str, claims))
     raise typer.Exit(0 if all(claim.holds for claim in claims) else 1)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from cobalt_data.collection import CollectConfig, collect
 from cobalt_data.commit import Change, commit
 from cobalt_data.console import Screen, clock, moment
 from cobalt_data.cut import CutConfig, cut
-from cobalt_data.dataset import Version, open_version, table_from_rows, version_ids
+from cobalt_data.dataset import Version, open_version, version_ids
 from cobalt_data.dedup import DedupConfig, dedup
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.errors import InputError
+from cobalt_data.ids import canonical_json
 from cobalt_data.importers import import_problems
-from cobalt_data.manifest import Counts
 from cobalt_data.models import EMBEDDED, checkpoint_directory
 from cobalt_data.perturb import PerturbConfig, perturb
 from cobalt_data.problems import choose_problems
@@ -69,15 +71,20 @@ class _Demo:
         self._dataset, self._run = output / "dataset", output / "model"
         self._output, self._screen = output, screen
         self.say = screen.remark
+        self._claim(output / "demo.json")
+
+    def _claim(self, file: Path) -> None:
+        """Marks the directory as that of a demo with these settings. Raises InputError if it is that of another."""
+        settings = canonical_json([DIFFICULTY, HELD_OUT, asdict(COLLECT), EVALUATED_PROBLEMS, EVALUATED_SAMPLES, STEPS])
+        if file.exists() and file.read_text(encoding="utf-8") != settings:
+            raise InputError(f"{self._output} holds a demo with other settings: remove it, or choose another with -o")
+        self._output.mkdir(parents=True, exist_ok=True)
+        _write_whole(file, settings)
 
     def problems(self) -> Version:
-        def embedded() -> Change:
-            imported = import_problems(None, "embedded").of_difficulty(DIFFICULTY)
-            table = table_from_rows("problems", (problem.to_row() for problem in imported.problems))
-            counts = {"problems": Counts(imported.rows_in, table.num_rows, imported.dropped)}
-            return Change("import", {"format": "embedded", "difficulty": DIFFICULTY}, None, {"problems": table}, counts)
-
-        version = self._made("import", None, embedded)
+        imported = import_problems(None, "embedded").of_difficulty(DIFFICULTY)
+        change = imported.as_change("embedded", format="embedded", difficulty=DIFFICULTY)
+        version = self._told(commit(change, dataset=self._dataset))
         return self._made("split", version, lambda: split(version, SplitConfig()))
 
     def prompts(self, version: Version, engine: TransformersEngine, pool: Pool) -> Version:
@@ -113,7 +120,7 @@ class _Demo:
             return trainer.run(report).checkpoint
 
     def evaluation(self, label: str, version: Version, engine: TransformersEngine, pool: Pool) -> Evaluation:
-        kept = self._output / f"{label.replace(' ', '-')}.json"
+        kept = self._output / f"{label.replace(' ', '-')}-{engine.model_revision[:12]}.json"
         if kept.exists():
             return Evaluation.from_json(json.loads(kept.read_text(encoding="utf-8")))
         problems = choose_problems(version, HELD_OUT, EVALUATED_PROBLEMS)
@@ -128,7 +135,7 @@ class _Demo:
                 n=EVALUATED_SAMPLES,
                 progress=lambda at: show(*moment(at)),
             )
-        kept.write_text(json.dumps(measured.to_json()), encoding="utf-8")
+        _write_whole(kept, json.dumps(measured.to_json()))
         self.say(
             f"Pass@1 {label}: {', '.join(f'{score.pass_at_1:.1%}' for score in measured.scores)} at turns 0 to {TURNS - 1}"
         )
@@ -160,22 +167,24 @@ class _Demo:
             f"  cobalt eval {self._run} {self._dataset} --split test_families --turns 3",
         )
 
-    def _made(self, operation: str, parent: Version | None, make: Callable[[], Change]) -> Version:
+    def _made(self, operation: str, parent: Version, make: Callable[[], Change]) -> Version:
         """The version that `operation` makes of `parent`, found or committed now."""
-        found = self._found(operation, parent)
-        if found is not None:
-            return found
-        change = make()
-        return self._told(commit(change, [parent] if parent else [], self._dataset))
+        return self._found(operation, parent) or self._told(commit(make(), [parent]))
 
-    def _found(self, operation: str, parent: Version | None) -> Version | None:
+    def _found(self, operation: str, parent: Version) -> Version | None:
         for version_id in version_ids(self._dataset):
             version = open_version(f"{self._dataset}@{version_id}")
             manifest = version.manifest
-            if (manifest.operation, manifest.parents) == (operation, (parent.id,) if parent else ()):
+            if (manifest.operation, manifest.parents) == (operation, (parent.id,)):
                 return version
         return None
 
     def _told(self, version: Version) -> Version:
         self._screen.version_line(version)
         return version
+
+
+def _write_whole(file: Path, text: str) -> None:
+    aside = file.with_suffix(".aside")
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(file)

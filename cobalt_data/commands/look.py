@@ -9,7 +9,7 @@ import typer
 
 from cobalt_data.commands.options import Json, Reference
 from cobalt_data.console import Screen
-from cobalt_data.errors import InputError
+from cobalt_data.errors import CobaltError
 
 
 def show(
@@ -72,4 +72,6 @@ def verify(dataset: Reference, json: Json = False) -> None:
     sound = f"{version.reference}: sound"
     Screen(json).result({"reference": version.reference, "findings": findings}, *(findings or [sound]))
     if findings:
-        raise InputError(f"{version.reference}: {len(findings)} findings; go back to a sound version, or pull it again")
+        raise CobaltError(
+            f"{version.reference}: {len(findings)} findings; go back to a sound version, or pull it again"
+        )

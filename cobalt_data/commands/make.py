@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 import typer
 
@@ -42,11 +42,9 @@ def import_(
 ) -> None:
     """Problems from a file, or those that come with cobalt."""
     from cobalt_data.check_solutions import check_solutions as check
-    from cobalt_data.commit import Change, commit
-    from cobalt_data.dataset import table_from_rows
+    from cobalt_data.commit import commit
     from cobalt_data.errors import InputError
     from cobalt_data.importers import import_problems
-    from cobalt_data.manifest import Counts
     from sandbox import Pool
 
     screen = Screen(json, quiet)
@@ -60,38 +58,30 @@ def import_(
         imported = imported.of_difficulty(difficulty)
     for message in imported.bad_rows:
         screen.remark(message)
-    problems, fields = (
-        imported.problems,
-        {"rows_in": imported.rows_in, "rows_out": len(imported.problems), "dropped": imported.dropped},
-    )
+    fields: dict[str, Any] = {}
     if check_solutions:
         with Pool(backend=backend) as pool, screen.bar("reference solutions") as show:
-            checked = check(problems, pool, lambda done: show(done, len(problems), ""))
-        problems = checked.problems
-        fields |= {
-            "solutions_passed": checked.passed,
-            "solutions_failed": checked.failed,
-            "without_solution": checked.without_solution,
-        }
+            checked = check(imported.problems, pool, lambda done: show(done, len(imported.problems), ""))
+        imported = replace(imported, problems=checked.problems)
         for problem_id, verdict, detail in checked.failures:
             screen.remark(f"{problem_id}: its solution fails: {verdict} {detail}".rstrip())
         screen.remark(
             f"solutions: {checked.passed} passed, {checked.failed} failed, {checked.without_solution} problems have none"
         )
-    change = Change(
-        "import",
-        {
-            "format": format or "embedded",
-            "public": public,
-            "limit": limit,
-            "difficulty": difficulty,
-            "check_solutions": check_solutions,
-        },
-        None,
-        {"problems": table_from_rows("problems", (problem.to_row() for problem in problems))},
-        {"problems": Counts(imported.rows_in, len(problems), imported.dropped)},
-        recorded={"source": source},
+        fields = {
+            "solutions_passed": checked.passed,
+            "solutions_failed": checked.failed,
+            "without_solution": checked.without_solution,
+        }
+    change = imported.as_change(
+        source,
+        format=format or "embedded",
+        public=public,
+        limit=limit,
+        difficulty=difficulty,
+        check_solutions=check_solutions,
     )
+    fields |= {"rows_in": imported.rows_in, "rows_out": len(imported.problems), "dropped": imported.dropped}
     screen.version(commit(change, dataset=output), **fields)
 
 

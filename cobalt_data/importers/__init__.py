@@ -14,12 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from cobalt_data.commit import Change
+from cobalt_data.dataset import table_from_rows
 from cobalt_data.errors import InputError
 from cobalt_data.ids import canonical_json
 from cobalt_data.importers import humaneval, kickstart_codejam, leetcode, mbpp, reference
 from cobalt_data.importers.fields import BadRow, Fields, UnusableRow
 from cobalt_data.importers.reader import SourceRow, read_rows
+from cobalt_data.manifest import Counts
 from cobalt_data.rows import Problem
 
 TO_PROBLEM: dict[str, Callable[[Fields, int | None], Problem]] = {
@@ -62,6 +66,17 @@ class Imported:
             raise InputError(f"no problem has the difficulty {wanted!r}; there are {', '.join(known)}")
         dropped = {**self.dropped, "another difficulty": len(self.problems) - len(kept)}
         return replace(self, problems=kept, dropped=dropped)
+
+    def as_change(self, source: str, **arguments: Any) -> Change:
+        """The version to be made of it. `arguments` are those of the import; what was not asked for is not named."""
+        return Change(
+            operation="import",
+            arguments={name: value for name, value in arguments.items() if value not in (None, False)},
+            seed=None,
+            tables={"problems": table_from_rows("problems", (problem.to_row() for problem in self.problems))},
+            counts={"problems": Counts(self.rows_in, len(self.problems), self.dropped)},
+            recorded={"source": source},
+        )
 
 
 def import_problems(

@@ -85,15 +85,21 @@ class Pool:
 
     def close(self) -> None:
         """Waits for what was submitted, then ends all sandboxes."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        for _ in self._threads:
-            self._jobs.put(None)
+        if not self._stop_taking():
+            return
         for thread in self._threads:
             thread.join()
         self._backend.close()
+
+    def _stop_taking(self) -> bool:
+        """Takes nothing more in, and lets each thread end after its program; False where that was so before."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._closed = True
+        for _ in self._threads:
+            self._jobs.put(None)
+        return True
 
     def __enter__(self) -> Pool:
         return self
@@ -101,9 +107,12 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is not None:
+        """After an error nobody waits for verdicts any more: each sandbox ends with the program it is at, or with us."""
+        if kind is None:
+            self.close()
+        else:
             self._cancel_waiting()
-        self.close()
+            self._stop_taking()
 
     def _untried(self, verdict: Verdict, note: str, count: int) -> ProgramResult:
         test = TestResult(verdict, 0.0, None, "", note, None)

@@ -248,3 +248,13 @@ def test_memory_stays_flat_over_a_hundred_thousand_tests() -> None:
             assert pool.submit(ECHO, tests, Judge()).result().pass_rate == 1.0
         assert resident() - before < 16
         assert open_descriptors() == open_before
+
+
+def test_an_error_does_not_wait_for_the_program_that_is_running() -> None:
+    with pytest.raises(KeyboardInterrupt), Pool("bubblewrap", workers=1) as pool:
+        endless = pool.submit("while True: pass", [{"kind": "stdin", "input": "", "output": ""}], Judge(time_limit_s=5))
+        while not endless.running():
+            pass
+        raise KeyboardInterrupt
+    assert not endless.done()
+    assert endless.result().verdict is Verdict.TIME_LIMIT

@@ -38,8 +38,8 @@ from sandbox import Pool
 DIFFICULTY = "easy"  # what a model of 135M parameters solves now and then
 HELD_OUT = "test_variants"  # new variants of families that are trained on
 TURNS = 3
-SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=80)
-COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=20)
+SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=64)
+COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=16)
 EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 32, 2
 STEPS = 6
 

@@ -124,7 +124,7 @@ class Slots:
         values[self._rows, :, self._lengths] = value[:, :, 0]
         query = (query * scale).view(rows, key.shape[1], -1, width)  # (R, H_kv, G, D)
         own = slice(self._width)
-        out, lse = _attend(query, keys[:rows, :, own], values[:rows, :, own], self._mask)
+        out, lse = _attend_own(query, keys[:rows, :, own], values[:rows, :, own], self._mask)
         if self._groups:
             self._merge_prefixes(layer, query, out, lse)
         return out.to(value.dtype).view(rows, 1, heads, width)
@@ -180,6 +180,16 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = N
     total = weights.sum(-1, keepdim=True)
     out = (weights.to(values.dtype) @ values).float() / total
     return out, (highest + total.log())[..., 0]
+
+
+def _attend_own(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for rows that each have keys of their own; on a CPU by the fused kernel, which is nearly twice as fast."""
+    if query.device.type != "cpu":
+        return _attend(query, keys, values, mask)
+    mask = mask.expand(*query.shape[:1], 1, query.shape[2], keys.shape[2])
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # unlike its public wrapper, it returns the lse
+    out, lse = fused(query, keys, values, 0.0, False, attn_mask=mask, scale=1.0)
+    return out.float(), lse
 
 
 def _widened(buffer: Tensor, width: int) -> Tensor:

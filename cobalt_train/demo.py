@@ -40,8 +40,8 @@ HELD_OUT = "test_variants"  # new variants of families that are trained on
 TURNS = 3
 SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=64)
 COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=16)
-EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 32, 2
-STEPS = 6
+EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 24, 2
+STEPS = 5
 
 INTERRUPTED = "interrupted; what is finished is kept: give the same command again to go on"
 

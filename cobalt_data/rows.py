@@ -108,10 +108,6 @@ class Turn:
     prompt_tokens: int
     completion_tokens: int
 
-    @property
-    def passes_public(self) -> bool:
-        return self.public_pass_rate == 1.0
-
     def to_json(self) -> dict[str, Any]:
         return {**_fields(self), "public": [_fields(outcome) for outcome in self.public]}
 

@@ -7,28 +7,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+import toy
 
 from cobalt_data.dataset import open_version
 from cobalt_data.errors import CobaltError, InputError, SandboxError
 from cobalt_data.models import checkpoint_directory
 from cobalt_train import reward
-from cobalt_train.config import TrainConfig
 from cobalt_train.plan import plan
 from cobalt_train.trainer import Trainer
 
-CONFIG = TrainConfig(
-    steps=2,
-    save_every=1,
-    prompts_per_step=3,
-    group_size=8,
-    optimizer_steps=1,
-    max_prompt_tokens=32,
-    max_tokens=3,
-    kl_coefficient=0.0,
-    learning_rate=1e-2,
-    compute_dtype="float32",
-    engine_dtype="float32",
-)
+CONFIG = replace(toy.CONFIG, steps=2)
 
 
 @pytest.fixture

@@ -62,10 +62,11 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
-@pytest.mark.parametrize("verb", ["stats", "show", "split", "dedup", "verify"])
+@pytest.mark.parametrize(("verb", "status"), [("stats", 2), ("show", 2), ("split", 2), ("dedup", 2), ("verify", 1)])
 @pytest.mark.parametrize("content", [None, b"junk"])
-def test_a_damaged_shard_is_one_line_and_status_2(
+def test_a_damaged_shard_is_bad_input_to_a_reader_and_a_finding_to_verify(
     verb: str,
+    status: int,
     content: bytes | None,
     dataset: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -75,7 +76,7 @@ def test_a_damaged_shard_is_one_line_and_status_2(
         shard.unlink()
         if content is not None:
             shard.write_bytes(content)
-    assert run(monkeypatch, "data", verb, dataset) == 2
+    assert run(monkeypatch, "data", verb, dataset) == status
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -10,7 +10,6 @@ and leaves the others, which the new version then shares with its parent.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +27,10 @@ from cobalt_data.content import content_digest
 from cobalt_data.dataset import Version, latest_id, load_version
 from cobalt_data.errors import InputError
 from cobalt_data.inheritance import inherit
-from cobalt_data.manifest import SIDE, Counts, Manifest, Shard, version_id
+from cobalt_data.manifest import SIDE, Content, Counts, Manifest, Shard, content_of, version_id
 from cobalt_data.references import parse_target
 from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.sources import file_sha256
 from cobalt_data.staging import clear_disk_errors, publish, staging_directory
 
 ROWS_PER_SHARD = 16_384  # on average
@@ -68,7 +68,7 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
         shards = {name: tuple(_write_shards(name, tables[name], staging, parents)) for name in TABLES if name in tables}
         parent_ids = tuple(parent.id for parent in parents)
         manifest = Manifest(
-            id=version_id(shards, change.operation, change.arguments, change.seed, parent_ids),
+            id=version_id(content_of(shards), change.operation, change.arguments, change.seed, parent_ids),
             parents=parent_ids,
             operation=change.operation,
             arguments=change.arguments,
@@ -77,12 +77,31 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
             tables=shards,
             code_version=metadata.version("cobalt-rl"),
             created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            recorded=change.recorded,
+            recorded={**change.recorded, **_whereabouts(parents, target)},
         )
         manifest.save(staging)
         write_card(staging, manifest)
         publish(target, staging, manifest, latest_before, at_home)
     return load_version(target, manifest.id, latest_id(target))
+
+
+def foresee(change: Change, parents: Sequence[Version]) -> Content:
+    """What the version that `commit` would make holds, found without writing anything."""
+    tables, _ = _complete(change, parents)
+    return {
+        name: [(split, part.num_rows, content_digest(part)) for split, _, part in _parts(name, tables[name])]
+        for name in TABLES
+        if name in tables
+    }
+
+
+def _whereabouts(parents: Sequence[Version], target: Path) -> dict[str, Any]:
+    """Where parents that another dataset holds are found, seen from `target`."""
+    elsewhere = [parent for parent in parents if parent.dataset.resolve() != target.resolve()]
+    if not elsewhere:
+        return {}
+    places = {parent.id: parent.origin or os.path.relpath(parent.dataset, target) for parent in elsewhere}
+    return {"parents_at": places}
 
 
 def _complete(change: Change, parents: Sequence[Version]) -> tuple[dict[str, pa.Table], dict[str, Counts]]:
@@ -104,13 +123,8 @@ def _write_shards(name: str, table: pa.Table, staging: Path, parents: Sequence[V
         for parent in parents
         for shard in parent.manifest.tables.get(name, ())
     }
-    key = ID_COLUMNS[name]
-    table = table.select(TABLES[name].names).cast(TABLES[name])
-    table = table.take(pc.sort_indices(table, sort_keys=[("split", "ascending"), (key, "ascending")]))
-    _refuse_repeated_ids(name, table[key])
-    _refuse_strange_sides(name, table["split"])
     (staging / name).mkdir()
-    for split, index, part in _shard_bounds(table, key):
+    for split, index, part in _parts(name, table):
         path = f"{name}/{split}-{index:05d}.parquet"
         content = content_digest(part)
         if content in known and _link(known[content][0], staging / path):
@@ -120,6 +134,16 @@ def _write_shards(name: str, table: pa.Table, staging: Path, parents: Sequence[V
         pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP)
         data_sha256 = _sync_and_hash(staging / path)
         yield Shard(path, split, part.num_rows, (staging / path).stat().st_size, data_sha256, content)
+
+
+def _parts(name: str, table: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
+    """The table in the order that it is stored in, cut into what becomes its shards: side, number within it, rows."""
+    key = ID_COLUMNS[name]
+    table = table.select(TABLES[name].names).cast(TABLES[name])
+    table = table.take(pc.sort_indices(table, sort_keys=[("split", "ascending"), (key, "ascending")]))
+    _refuse_repeated_ids(name, table[key])
+    _refuse_strange_sides(name, table["split"])
+    return _shard_bounds(table, key)
 
 
 def _shard_bounds(table: pa.Table, key: str) -> Iterator[tuple[str, int, pa.Table]]:
@@ -160,4 +184,4 @@ def _link(source: Path, target: Path) -> bool:
 def _sync_and_hash(path: Path) -> str:
     with path.open("rb") as file:
         os.fsync(file.fileno())
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)

@@ -30,6 +30,10 @@ SIDE = re.compile(r"\w{1,64}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WORDS = re.compile(r"[\w .:+-]{1,100}", re.ASCII)
 
+Content = Mapping[
+    str, Sequence[tuple[str, int, str]]
+]  # of each table's shards: side, rows and the digest of their values
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -105,7 +109,11 @@ class Manifest:
     @property
     def expected_id(self) -> str:
         """What `id` is unless somebody tampered with content, operation, arguments, seed or parents."""
-        return version_id(self.tables, self.operation, self.arguments, self.seed, self.parents)
+        return version_id(self.content, self.operation, self.arguments, self.seed, self.parents)
+
+    @property
+    def content(self) -> Content:
+        return content_of(self.tables)
 
     def rows(self, table: str, split: str | None = None) -> int:
         return sum(shard.rows for shard in self.tables.get(table, ()) if split in (None, shard.split))
@@ -146,14 +154,17 @@ class Manifest:
         raise InputError(f"{where} has format {form!r}; this cobalt reads {FORMAT}: install a newer one")
 
 
+def content_of(tables: Mapping[str, Sequence[Shard]]) -> Content:
+    return {name: [(shard.split, shard.rows, shard.content) for shard in shards] for name, shards in tables.items()}
+
+
 def version_id(
-    tables: Mapping[str, Sequence[Shard]],
+    content: Content,
     operation: str,
     arguments: Mapping[str, Any],
     seed: int | None,
     parents: Sequence[str],
 ) -> str:
-    content = {name: [(shard.split, shard.rows, shard.content) for shard in shards] for name, shards in tables.items()}
     return digest("version", content, operation, arguments, seed, list(parents))[:VERSION_ID_DIGITS]
 
 

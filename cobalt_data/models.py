@@ -10,7 +10,6 @@ Left out: gated repositories beyond what `huggingface_hub` does by itself, and m
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -27,6 +26,7 @@ from typing import Any
 
 from cobalt_data.errors import EngineError, InputError, one_line
 from cobalt_data.ids import digest
+from cobalt_data.sources import file_sha256
 
 EMBEDDED = "smollm2-135m"
 EMBEDDED_REPOSITORY = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -119,7 +119,7 @@ def content_revision(path: Path) -> str:
     memo = cache_directory() / "revisions" / digest(str(path.resolve()), stats)
     if memo.is_file():
         return memo.read_text()
-    revision = digest([(file.name, _sha256(file)) for file in files])[:16]
+    revision = digest([(file.name, file_sha256(file)) for file in files])[:16]
     memo.parent.mkdir(parents=True, exist_ok=True)
     unfinished = memo.with_suffix(f".{os.getpid()}")
     unfinished.write_text(revision)
@@ -266,8 +266,3 @@ def _readable(resolved: ResolvedModel) -> Iterator[None]:
         yield
     except Exception as error:
         raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {one_line(error)}") from None
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

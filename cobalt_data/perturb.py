@@ -116,7 +116,7 @@ def perturb(
             "prompts": Counts(prompts.num_rows, table.num_rows),
             PERTURBED: Counts(prompts.num_rows, len(new), dict(+left_out)),
         },
-        recorded={"eligible": len(before | lies.keys())},
+        recorded={"eligible": len(before | lies.keys())} | ({"template": template.name} if template else {}),
     )
 
 

@@ -9,7 +9,6 @@ Left out: whether programs still earn the verdicts that are stored; nothing is e
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.manifest import Manifest, Shard
 from cobalt_data.rows import Problem, Prompt, Row, Trajectory
 from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.sources import file_sha256
 
 LARGEST_SHARD = 8 << 30  # bytes in memory
 BATCH_ROWS = 256
@@ -132,8 +132,7 @@ def wrong_with_file(path: Path, shard: Shard) -> str | None:
         return "is missing"
     if path.stat().st_size != shard.bytes:
         return f"has {path.stat().st_size} bytes, not {shard.bytes}"
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = file_sha256(path)
     return None if sha256 == shard.sha256 else f"has the sha256 {sha256}, not {shard.sha256}"
 
 

@@ -20,6 +20,7 @@ for verb in (
     look.log,
     look.diff,
     look.verify,
+    look.replay,
     share.push,
     share.pull,
     share.gc,

@@ -1,4 +1,4 @@
-"""Verbs that only look: show, stats, log, diff and verify."""
+"""Verbs that only look: show, stats, log, diff, verify and replay."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cobalt_data.commands.options import Json, Reference
+from cobalt_data.commands.options import Backend, Json, Output, Quiet, Reference
 from cobalt_data.console import Screen
 from cobalt_data.errors import CobaltError
 
@@ -75,3 +75,24 @@ def verify(dataset: Reference, json: Json = False) -> None:
         raise CobaltError(
             f"{version.reference}: {len(findings)} findings; go back to a sound version, or pull it again"
         )
+
+
+def replay(
+    dataset: Reference,
+    source: Annotated[
+        str | None, typer.Option(help="Where the source of an import lies now, if not where it lay.")
+    ] = None,
+    backend: Backend = "auto",
+    output: Output = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Repeats what made a version, from its manifest, and says whether the same id comes out. Writes only with -o."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.replay import replay as verb
+
+    screen, version = Screen(json, quiet), open_version(dataset)
+    with screen.bar(f"repeating {version.manifest.operation}") as show:
+        again = verb(version, output, backend=backend, source=source, progress=show)
+    fields = {"reference": again.reference, "version": again.id, "operation": version.manifest.operation}
+    screen.result(fields, f"{version.manifest.operation}, repeated, gives the same version", again.reference)

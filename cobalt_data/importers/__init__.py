@@ -25,6 +25,7 @@ from cobalt_data.importers.fields import BadRow, Fields, UnusableRow
 from cobalt_data.importers.reader import SourceRow, read_rows
 from cobalt_data.manifest import Counts
 from cobalt_data.rows import Problem
+from cobalt_data.sources import source_digest
 
 TO_PROBLEM: dict[str, Callable[[Fields, int | None], Problem]] = {
     "humaneval": humaneval.to_problem,
@@ -75,7 +76,7 @@ class Imported:
             seed=None,
             tables={"problems": table_from_rows("problems", (problem.to_row() for problem in self.problems))},
             counts={"problems": Counts(self.rows_in, len(self.problems), self.dropped)},
-            recorded={"source": source},
+            recorded={"source": source, "source_sha256": source_digest(source)},
         )
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from toy_model import save_toy_model
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import table_from_rows
@@ -32,38 +32,12 @@ def tiny_llama(tiny_shape):
 
 WORDS = ["one", "two", "three"]
 PROGRAMS = [f"```python\nprint({number})\n```\n" for number in (1, 2, 3)]
-VOCABULARY = ["<unk>", "<end>", "<user>", "<assistant>", "print", "hm ", *WORDS, *PROGRAMS]
-CHAT_TEMPLATE = (
-    "{% for message in messages %}<{{ message.role }}> {{ message.content }} {% endfor %}"
-    "{% if add_generation_prompt %}<assistant>{% endif %}"
-)
 
 
 @pytest.fixture(scope="session")
 def toy_model(tmp_path_factory):
     """A model directory whose tokens are whole programs: untrained, it solves a problem now and then."""
-    directory = tmp_path_factory.mktemp("models") / "toy"
-    words = Tokenizer(models.WordLevel({word: index for index, word in enumerate(VOCABULARY)}, unk_token="<unk>"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words.decoder = decoders.Fuse()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>", eos_token="<end>", pad_token="<end>")
-    tokenizer.chat_template = CHAT_TEMPLATE
-    tokenizer.save_pretrained(directory)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(VOCABULARY),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-        bos_token_id=None,
-        eos_token_id=VOCABULARY.index("<end>"),
-        tie_word_embeddings=True,
-    )
-    LlamaForCausalLM(config).save_pretrained(directory)
-    return str(directory)
+    return save_toy_model(tmp_path_factory.mktemp("models") / "toy", ["print", "hm ", *WORDS, *PROGRAMS])
 
 
 @pytest.fixture

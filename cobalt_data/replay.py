@@ -1,0 +1,236 @@
+"""`replay`: a version made again from what its manifest says, to see that the same id comes out.
+
+Every operation is repeated by one function of `REPEATED`, which turns the manifest's arguments back into the verb's
+configuration and calls the verb on the manifest's parents. Verbs without a model give the same id on every machine; `collect`
+does so on the same machine and library versions with the engine `transformers`, and is refused with others; `import` needs
+its source, unchanged. Arguments that this cobalt does not know, or a source, model, template or parent that is not what or
+where it was, are one clear line.
+
+Nothing is written unless another dataset is named to write to. An id that differs is told with what differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cobalt_data.check_solutions import check_solutions
+from cobalt_data.collection import CollectConfig, collect
+from cobalt_data.commit import Change, commit, foresee
+from cobalt_data.console import moment
+from cobalt_data.cut import CutConfig, cut
+from cobalt_data.dataset import Version, open_version, version_ids
+from cobalt_data.dedup import DedupConfig, dedup
+from cobalt_data.engines import Sampling, open_engine
+from cobalt_data.errors import CobaltError, InputError
+from cobalt_data.ids import canonical_json
+from cobalt_data.importers import import_problems
+from cobalt_data.manifest import Manifest, version_id
+from cobalt_data.perturb import PerturbConfig, perturb
+from cobalt_data.references import HUB_PREFIX
+from cobalt_data.sources import source_digest
+from cobalt_data.split import SplitConfig, split
+from cobalt_data.templates import Template
+from cobalt_data.tokens import token_counter
+from sandbox import Pool
+
+Config = TypeVar("Config")
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """An operation that is being repeated: the version that it made, that version's parents, and what it may use."""
+
+    version: Version
+    parents: tuple[Version, ...]
+    backend: str = "auto"
+    source: str | None = None  # where the source of an import lies now, if not where it lay
+    progress: Callable[[int, int, str], None] = lambda done, total, note: None
+    held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # what is closed when the replay has ended
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.version.manifest
+
+    @property
+    def parent(self) -> Version:
+        if not self.parents:
+            raise InputError(
+                f"{self.version.reference} has no parents, which {self.manifest.operation} needs: restore it"
+            )
+        return self.parents[0]
+
+    def config(self, kind: Callable[..., Config]) -> Config:
+        """The verb's configuration, from the arguments of the manifest."""
+        try:
+            return kind(**self.manifest.arguments)
+        except TypeError as error:
+            raise InputError(
+                f"{self.version.reference}: this cobalt ({metadata.version('cobalt-rl')}) does not understand the arguments "
+                f"of its {self.manifest.operation} ({error}): install the one that made it ({self.manifest.code_version})"
+            ) from None
+
+    def pool(self) -> Pool:
+        return self.held.enter_context(Pool(backend=self.backend))
+
+
+def replay(
+    version: Version,
+    output: str | Path | None = None,
+    *,
+    backend: str = "auto",
+    source: str | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, note: None,
+) -> Version:
+    """Repeats what made `version`; returns it, or with `output` what was written there. Both have the same id.
+
+    Raises InputError where the operation cannot be repeated here, CobaltError where another id comes out, and what the
+    operation itself raises.
+    """
+    manifest = version.manifest
+    if manifest.operation not in REPEATED:
+        raise InputError(
+            f"{version.reference}: this cobalt cannot repeat the operation {manifest.operation!r}: "
+            f"install the one that made it ({manifest.code_version})"
+        )
+    parents = tuple(_parent(version, parent) for parent in manifest.parents)
+    with contextlib.ExitStack() as held:
+        change = REPEATED[manifest.operation](Replay(version, parents, backend, source, progress, held))
+        _compare(manifest, change, parents)
+        return version if output is None else commit(change, parents, output)
+
+
+def _split(again: Replay) -> Change:
+    return split(again.parent, again.config(SplitConfig))
+
+
+def _cut(again: Replay) -> Change:
+    config = again.config(CutConfig)
+    return cut(again.parent, config, token_counter(config.tokenizer))
+
+
+def _augment(again: Replay) -> Change:
+    config, template = again.config(PerturbConfig), again.manifest.recorded.get("template")
+    return perturb(
+        again.parent,
+        config,
+        again.pool(),
+        token_counter(config.tokenizer),
+        Template.load(template) if template else None,
+        progress=lambda done, total: again.progress(done, total, ""),
+    )
+
+
+def _dedup(again: Replay) -> Change:
+    return dedup(again.parent, again.config(DedupConfig))
+
+
+def _import(again: Replay) -> Change:
+    arguments = dict(again.manifest.arguments)
+    source = _source(again)
+    imported = import_problems(
+        None if source == EMBEDDED else source,
+        arguments["format"],
+        public=arguments.get("public"),
+        limit=arguments.get("limit"),
+        skip_bad_rows=True,
+    )
+    if arguments.get("difficulty") is not None:
+        imported = imported.of_difficulty(arguments["difficulty"])
+    if arguments.get("check_solutions"):
+        imported = replace(imported, problems=check_solutions(imported.problems, again.pool()).problems)
+    return imported.as_change(source, **arguments)
+
+
+def _source(again: Replay) -> str:
+    recorded = again.manifest.recorded
+    if again.manifest.arguments.get("format") == EMBEDDED:
+        return EMBEDDED
+    source, wanted = again.source or str(recorded.get("source")), recorded.get("source_sha256")
+    found = source_digest(source)
+    if found is None:
+        raise InputError(
+            f"{source}, which {again.version.reference} was imported from, is not here: say with --source where"
+        )
+    if wanted not in (None, found):
+        raise InputError(
+            f"{source} is not what {again.version.reference} was imported from: its sha256 is {found}, that was {wanted}"
+        )
+    return source
+
+
+def _collect(again: Replay) -> Change:
+    arguments, where = again.manifest.arguments, again.version.reference
+    config = again.config(_collect_config)
+    if arguments["engine"] != "transformers":
+        raise InputError(
+            f"{where} was collected by the engine {arguments['engine']}, which may answer otherwise this time"
+        )
+    if Template.load(config.template).hash != arguments["template_hash"]:
+        raise InputError(f"template {config.template} is not what it was when {where} was collected: restore it")
+    engine = open_engine(arguments["engine"], arguments["model"])
+    again.held.callback(engine.close)
+    if engine.model_revision != arguments["model_revision"]:
+        raise InputError(
+            f"model {engine.model} has the revision {engine.model_revision}; "
+            f"{where} was collected with {arguments['model_revision']}: restore that"
+        )
+    collecting = collect(again.parent, engine, again.pool(), config, progress=lambda at: again.progress(*moment(at)))
+    return again.held.enter_context(collecting).change
+
+
+def _collect_config(
+    sampling: Mapping[str, Any], engine: str, model: str, model_revision: str, template_hash: str, **fields: Any
+) -> CollectConfig:
+    return CollectConfig(sampling=Sampling(**sampling), **fields)
+
+
+REPEATED: Mapping[str, Callable[[Replay], Change]] = {
+    "import": _import,
+    "split": _split,
+    "collect": _collect,
+    "cut": _cut,
+    "augment": _augment,
+    "dedup": _dedup,
+}
+
+
+def _parent(version: Version, wanted: str) -> Version:
+    """A parent by its id, from the version's own dataset or from where it was when it was read."""
+    if wanted in version_ids(version.dataset):
+        return open_version(f"{version.dataset}@{wanted}")
+    places = version.manifest.recorded.get("parents_at")
+    place = places.get(wanted) if isinstance(places, Mapping) else None
+    if isinstance(place, str) and place.startswith(HUB_PREFIX):
+        return open_version(place)
+    elsewhere = Path(os.path.normpath(version.dataset / str(place)))
+    if place is not None and wanted in version_ids(elsewhere):
+        return open_version(f"{elsewhere}@{wanted}")
+    where = f"{version.dataset}" + ("" if place is None else f" nor in {elsewhere}")
+    raise InputError(f"{version.reference} was made from version {wanted}, which is not in {where}: restore or pull it")
+
+
+def _compare(manifest: Manifest, change: Change, parents: Sequence[Version]) -> None:
+    """Raises CobaltError, saying what differs, where `change` does not make the version of `manifest`."""
+    content, before = foresee(change, parents), manifest.content
+    found = version_id(content, change.operation, change.arguments, change.seed, manifest.parents)
+    if found == manifest.id:
+        return
+    differing = [name for name in {**before, **content} if list(before.get(name, ())) != list(content.get(name, ()))]
+    arguments = {**manifest.arguments, **change.arguments}
+    differing += [
+        f"argument {name}"
+        for name in sorted(arguments)
+        if manifest.arguments.get(name) != json.loads(canonical_json(change.arguments.get(name)))
+    ]
+    raise CobaltError(
+        f"version {manifest.id}, repeated, is {found}: other {', '.join(differing) or 'seed'}; it was made by cobalt "
+        f"{manifest.code_version}, this is {metadata.version('cobalt-rl')}"
+    )

@@ -3,13 +3,16 @@
 The rules are those of the Cobalt paper and its reference code, each a setting. A context is a prefix of a trajectory that
 ends with the feedback to its last program; turn t means t programs. For every problem:
 
-1. Unless all of its turn-0 programs pass everything (`skip_solved`), its turn-0 prompt is emitted, once (`keep_turn0`).
-2. Trajectories are chosen by their pass rates over all tests. `paper`: the rate varies and reaches 1; `improving`: it varies.
+1. Of its trajectories the first `n` are looked at, by sample index (by default all).
+2. Unless all of its turn-0 programs pass everything (`skip_solved`), its turn-0 prompt is emitted, once (`keep_turn0`).
+3. Trajectories are chosen by their pass rates over all tests. `paper`: the rate varies and reaches 1; `improving`: it varies.
    Of these, the `m` whose ranges (max - min) vary most. `all`: every trajectory, whatever its rates. On the validation side
    (`validation_rule`) it is one trajectory per problem, whatever `select` says: the one with the smallest positive range.
-3. A chosen trajectory is cut at turns 1, 2, ... `turns`. Cutting stops before the first context whose last two programs both
+   Trajectories that were rolled out under perturbed tests are chosen like this among themselves, so they displace no other.
+4. A chosen trajectory is cut at turns 1, 2, ... `turns`. Cutting stops before the first context whose last two programs both
    passed all public tests (`stop_when_passing`), or that has more than `max_prompt_tokens`; before turn 1 already where
    programs 0 and 2 both pass everything (`look_ahead`). A problem without public tests has no feedback, hence no contexts.
+   A program passes the public tests if it was told so; pass rates are always those of the true tests.
 
 Every context that the trajectories hold is counted: emitted, or dropped for one reason. Whatever prompts the version had
 are replaced. Equal texts are not looked for here: that is `dedup`.
@@ -30,9 +33,11 @@ from cobalt_data.errors import InputError
 from cobalt_data.manifest import Counts
 from cobalt_data.rows import Chat, Problem, Prompt, opening_of
 from cobalt_data.split import VALIDATION
+from sandbox import Verdict
 
 Select = Literal["paper", "improving", "all"]
 
+BEYOND_N = "beyond the first n trajectories of its problem"
 SOLVED = "its problem is solved at once"
 NO_TURN0 = "turn 0 is not wanted"
 FLAT = "its pass rate does not vary"
@@ -45,6 +50,8 @@ LOOKED_AHEAD = "programs 0 and 2 pass everything"
 KEEPS_PASSING = "two successive programs pass all public tests"
 TOO_LONG = "too many tokens"
 
+COLUMNS = ["trajectory_id", "problem_id", "sample_index", "split", "perturbation", "turns"]  # what the choice rests on
+
 
 @dataclass(frozen=True, slots=True)
 class CutConfig:
@@ -52,6 +59,7 @@ class CutConfig:
 
     tokenizer: str
     select: Select = "paper"
+    n: int | None = None
     m: int = 4
     turns: int = 3
     max_prompt_tokens: int = 10_000
@@ -64,8 +72,8 @@ class CutConfig:
     def __post_init__(self) -> None:
         if self.select not in get_args(Select):
             raise InputError(f"cut.select is {self.select!r}: use {', '.join(get_args(Select))}")
-        for name, least in (("m", 1), ("turns", 0), ("max_prompt_tokens", 1)):
-            if getattr(self, name) < least:
+        for name, least in (("n", 1), ("m", 1), ("turns", 0), ("max_prompt_tokens", 1)):
+            if getattr(self, name) is not None and getattr(self, name) < least:
                 raise InputError(f"cut.{name} is {getattr(self, name)}: give at least {least}")
 
 
@@ -74,6 +82,7 @@ class Candidate:
     """What the choice of a trajectory rests on. `passes_public` is None for problems without public tests."""
 
     trajectory_id: str
+    sample_index: int
     is_perturbed: bool
     pass_rates: tuple[float, ...]
     passes_public: tuple[bool | None, ...]
@@ -85,12 +94,13 @@ class Candidate:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Candidate:
         turns = json.loads(row["turns"])
-        public = [turn["public_pass_rate"] for turn in turns]
+        verdicts = [[outcome["verdict"] for outcome in turn["public"]] for turn in turns]
         return cls(
             trajectory_id=row["trajectory_id"],
+            sample_index=row["sample_index"],
             is_perturbed=row["perturbation"] is not None,
             pass_rates=tuple(turn["pass_rate"] for turn in turns),
-            passes_public=tuple(None if rate is None else rate == 1.0 for rate in public),
+            passes_public=tuple(all(each == Verdict.PASSED for each in told) if told else None for told in verdicts),
         )
 
 
@@ -106,7 +116,7 @@ def cut(version: Version, config: CutConfig, count_tokens: Callable[[Chat], int]
     """Replaces the prompts of `version`. Raises InputError if it has no trajectories."""
     by_problem: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     contexts = 0
-    for row in version.rows("trajectories", columns=["trajectory_id", "problem_id", "split", "perturbation", "turns"]):
+    for row in version.rows("trajectories", columns=COLUMNS):
         candidate = Candidate.from_row(row)
         by_problem[row["split"], row["problem_id"]].append(candidate)
         contexts += len(candidate.pass_rates)
@@ -125,7 +135,7 @@ def cut(version: Version, config: CutConfig, count_tokens: Callable[[Chat], int]
 
 def plan_problem(plan: Plan, candidates: Sequence[Candidate], config: CutConfig, is_validation: bool = False) -> None:
     """Adds to `plan` the turns at which the trajectories of one problem are to be cut, whatever their order."""
-    candidates = sorted(candidates, key=lambda candidate: (candidate.is_perturbed, candidate.trajectory_id))
+    candidates = _first(candidates, config, plan.dropped)
     if config.skip_solved and all(candidate.pass_rates[0] == 1.0 for candidate in candidates):
         plan.dropped[SOLVED] += 1 + sum(len(candidate.pass_rates) for candidate in candidates)
         return
@@ -134,10 +144,27 @@ def plan_problem(plan: Plan, candidates: Sequence[Candidate], config: CutConfig,
     else:
         plan.dropped[NO_TURN0] += 1
     choose = _choose_for_validation if is_validation and config.validation_rule else _choose
-    chosen = set(choose(candidates, config, plan.dropped))
+    chosen = {
+        trajectory_id
+        for is_perturbed in (False, True)
+        for trajectory_id in choose(
+            [each for each in candidates if each.is_perturbed is is_perturbed], config, plan.dropped
+        )
+    }
     for candidate in candidates:
         if candidate.trajectory_id in chosen:
             plan.turns[candidate.trajectory_id] += _turns_to_cut(candidate, config, plan.dropped)
+
+
+def _first(candidates: Sequence[Candidate], config: CutConfig, dropped: Counter[str]) -> list[Candidate]:
+    """The first `n` benign ones and the first `n` perturbed ones, ordered by their ids."""
+    first: list[Candidate] = []
+    for is_perturbed in (False, True):
+        group = [each for each in candidates if each.is_perturbed is is_perturbed]
+        in_order = sorted(group, key=lambda each: (each.sample_index, each.trajectory_id))
+        dropped[BEYOND_N] += _contexts(in_order) - _contexts(in_order[: config.n])
+        first += sorted(in_order[: config.n], key=lambda each: each.trajectory_id)
+    return first
 
 
 def _choose(candidates: Sequence[Candidate], config: CutConfig, dropped: Counter[str]) -> list[str]:

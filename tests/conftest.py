@@ -1,6 +1,10 @@
 """What tests of several packages share."""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
+settings.load_profile("any machine")
 
 
 @pytest.fixture

@@ -13,21 +13,43 @@ from cobalt_data.console import Screen
 def cut(
     dataset: Reference,
     select: Annotated[str, typer.Option(help="paper, improving or all.")] = "paper",
+    n: Annotated[int | None, typer.Option("-n", help="Look at so many trajectories per problem. Default: all.")] = None,
     m: Annotated[int, typer.Option("-m", help="Trajectories per problem, by max-variance down-sampling.")] = 4,
-    turns: Annotated[int, typer.Option(help="Contexts of 1 to this many programs.")] = 3,
-    max_prompt_tokens: int = 10_000,
+    turns: Annotated[int, typer.Option(help="The horizon: contexts of 1 to this many programs.")] = 3,
+    max_prompt_tokens: Annotated[int, typer.Option(help="Longer prompts end their trajectory.")] = 10_000,
+    keep_turn0: Annotated[bool, typer.Option(help="Also the prompt before the first program.")] = True,
+    skip_solved: Annotated[bool, typer.Option(help="Skip problems whose turn-0 programs all pass everything.")] = True,
+    stop_when_passing: Annotated[
+        bool, typer.Option(help="Stop where two successive programs pass all public tests.")
+    ] = True,
+    look_ahead: Annotated[bool, typer.Option(help="Cut nothing where programs 0 and 2 both pass everything.")] = True,
+    validation_rule: Annotated[
+        bool, typer.Option(help="On the validation side: one trajectory per problem, of the smallest positive range.")
+    ] = True,
     tokenizer: Tokenizer = None,
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Prompts: the partial trajectories worth completing."""
+    """Prompts: the partial trajectories worth completing. The defaults are what the paper's code does."""
     from cobalt_data.cut import CutConfig
     from cobalt_data.cut import cut as verb
     from cobalt_data.dataset import open_version
     from cobalt_data.tokens import token_counter, tokenizer_of
 
     version = open_version(dataset)
-    config = CutConfig(tokenizer or tokenizer_of(version), select, m, turns, max_prompt_tokens)  # type: ignore[arg-type]
+    config = CutConfig(
+        tokenizer=tokenizer or tokenizer_of(version),
+        select=select,  # type: ignore[arg-type]
+        n=n,
+        m=m,
+        turns=turns,
+        max_prompt_tokens=max_prompt_tokens,
+        keep_turn0=keep_turn0,
+        skip_solved=skip_solved,
+        stop_when_passing=stop_when_passing,
+        look_ahead=look_ahead,
+        validation_rule=validation_rule,
+    )
     Screen(json).change(verb(version, config, token_counter(config.tokenizer)), version, output)
 
 

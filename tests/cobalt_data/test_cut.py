@@ -16,9 +16,11 @@ IMPROVING = replace(PAPER, select="improving")
 ALL = replace(PAPER, select="all")
 
 
-def candidate(name, rates, public=None):
+def candidate(name, rates, public=None, sample_index=0, is_perturbed=False):
     public = rates if public is None else public
-    return Candidate(name, False, tuple(rates), tuple(None if rate is None else rate == 1.0 for rate in public))
+    return Candidate(
+        name, sample_index, is_perturbed, tuple(rates), tuple(None if rate is None else rate == 1.0 for rate in public)
+    )
 
 
 def plan_of(candidates, config, **options):
@@ -59,6 +61,24 @@ def test_of_many_the_m_with_the_greatest_variance_of_ranges_are_kept():
     plan, dropped = plan_of([candidate(*each) for each in rates.items()], PAPER)
     assert set(contexts(plan)) == {"a", "b", "e", "f"}
     assert dropped == {"down-sampled": 4}
+
+
+def test_only_the_first_n_trajectories_are_looked_at():
+    candidates = [candidate(name, [0, 1], sample_index=5 - index) for index, name in enumerate("abcdef")]
+    plan, dropped = plan_of(candidates, replace(PAPER, n=2))
+    assert set(contexts(plan)) == {"e", "f"}
+    assert dropped == {"beyond the first n trajectories of its problem": 8}
+    assert plan_of(candidates, replace(PAPER, n=6)) == plan_of(candidates, PAPER)
+
+
+def test_perturbed_trajectories_displace_no_other_and_never_speak_for_turn_0():
+    benign = [candidate(f"b{index}", [0, 1], sample_index=index) for index in range(6)]
+    perturbed = [candidate(f"a{index}", [0, 1], sample_index=index, is_perturbed=True) for index in range(6)]
+    alone, _ = plan_of(benign, PAPER)
+    together, _ = plan_of([*perturbed, *benign], PAPER)
+    assert {name: turns for name, turns in together.items() if name in alone} == alone
+    assert sum(name.startswith("a") for name in together) == 4
+    assert all(turns[0] for name, turns in together.items() if name.startswith("a"))
 
 
 def test_a_problem_whose_first_programs_all_pass_is_skipped():
@@ -121,6 +141,7 @@ CONFIGS = st.builds(
     CutConfig,
     tokenizer=st.just("words"),
     select=st.sampled_from(["paper", "improving", "all"]),
+    n=st.none() | st.integers(1, 5),
     m=st.integers(1, 5),
     turns=st.integers(0, 4),
     keep_turn0=st.booleans(),
@@ -201,7 +222,7 @@ def test_a_dataset_without_trajectories_says_what_to_do(tmp_path):
         cut(make_dataset(tmp_path / "d", [make_problem()]), PAPER, count_words)
 
 
-@pytest.mark.parametrize("wrong", [{"select": "best"}, {"m": 0}, {"turns": -1}, {"max_prompt_tokens": 0}])
+@pytest.mark.parametrize("wrong", [{"select": "best"}, {"n": 0}, {"m": 0}, {"turns": -1}, {"max_prompt_tokens": 0}])
 def test_settings_out_of_range_are_refused_by_name(wrong):
     with pytest.raises(InputError, match=f"cut.{next(iter(wrong))}"):
         replace(PAPER, **wrong)

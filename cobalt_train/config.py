@@ -27,7 +27,9 @@ ALGORITHMS = ("cobalt",)
 DTYPES = ("float32", "bfloat16")
 
 # What a resumed run may change: how long it goes on, what it keeps, and how it cuts the same work into pieces.
-FREE_ON_RESUME = frozenset({"steps", "epochs", "save_every", "keep_last", "eval_every", "micro_batch_tokens"})
+FREE_ON_RESUME = frozenset(
+    {"steps", "epochs", "save_every", "keep_last", "eval_every", "micro_batch_tokens", "gradient_checkpointing"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ class TrainConfig:
     # how it is computed; none of this changes what is computed, beyond rounding
     shared_prefix: bool = True
     micro_batch_tokens: int = 16_384
+    gradient_checkpointing: bool = False  # keep each layer's input alone, compute the rest again in the backward pass
     compute_dtype: str = "bfloat16"  # over float32 masters
     engine_dtype: str = "bfloat16"
 
@@ -150,7 +153,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "kl_coefficient": 0.0,
         "learning_rate": 2e-5,
         "weight_decay": 0.0,
-        "micro_batch_tokens": 1_024,  # 2.5 MB of activations a token, for SmolLM2-135M
+        "micro_batch_tokens": 2_048,  # a group at a time, its prompt computed once
+        "gradient_checkpointing": True,
     },
 }
 

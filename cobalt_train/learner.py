@@ -19,7 +19,7 @@ from cobalt_train.batch import Batch, padded, split_evenly
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
-from cobalt_train.scoring import Scores, check_scores, prepare, score
+from cobalt_train.scoring import Scores, check_scores, checkpoint_layers, prepare, score
 
 MISMATCH_RANGE = (0.5, 2.0)
 
@@ -31,6 +31,8 @@ class Learner:
         for network in (model, reference):
             if network is not None:
                 prepare(network, name, longest, config.shared_prefix)
+        if config.gradient_checkpointing:
+            checkpoint_layers(model, name)
         self.model = model.eval().requires_grad_(True)
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from cobalt_data.errors import InputError
 from cobalt_train import tree_attention
@@ -60,6 +63,18 @@ def prepare(model: Any, name: str, longest: int, shared_prefix: bool) -> None:
         ) from None
 
 
+def checkpoint_layers(model: Any, name: str) -> None:
+    """From now on a training pass keeps the input of each layer alone, and the backward pass computes the layer again.
+
+    Exact: nothing in a layer is random. Raises InputError, naming the model, if it does not tell what its layers are.
+    """
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise InputError(f"model {name} does not mark its layers: set gradient_checkpointing = false")
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
+
+
 def score(
     model: Any,
     prompt: Sequence[int],
@@ -90,7 +105,8 @@ def check_scores(
         scored = score(model, prompt, heads, temperature, shared_prefix)
         for row, completion in enumerate(heads):
             token_ids = torch.tensor([[*prompt, *completion]], device=model.device)
-            logits = model(token_ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float() / temperature
+            output = model(token_ids, use_cache=False, logits_to_keep=len(completion) + 1)
+            logits = output.logits[0, :-1].float() / temperature
             expected = logits.log_softmax(-1).gather(-1, token_ids[0, len(prompt) :, None]).squeeze(-1)
             difference = (scored.logprobs[row, : len(completion)] - expected).abs().max().item()
             if not difference <= TOLERANCE:

@@ -5,7 +5,7 @@ from transformers import MistralConfig, MistralForCausalLM, Qwen3NextConfig
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, resolve_model
 from cobalt_train.packing import split_rows
-from cobalt_train.scoring import check_scores, prepare, score
+from cobalt_train.scoring import check_scores, checkpoint_layers, prepare, score
 
 PROMPT = [5, 3, 90, 14, 15, 92, 6]
 COMPLETIONS = [[5, 35, 89, 7], [9], [3, 2, 38, 46, 26, 43], [5, 35, 1]]
@@ -40,6 +40,39 @@ def test_sharing_the_prompt_changes_nothing_on_the_embedded_model_either():
         pytest.skip(str(error))
     prompt = torch.arange(100, 140).tolist()
     assert_equal_paths(model, prompt=prompt, completions=[[11, 12, 13, 14], [500, 501], [11, 900, 901, 902, 903]])
+
+
+@pytest.mark.parametrize("shared_prefix", [True, False])
+def test_checkpointed_layers_give_the_same_gradients_to_the_bit(tiny_llama, shared_prefix):
+    prepare(tiny_llama, "it", 64, shared_prefix)
+    expected = gradients(tiny_llama, shared_prefix)
+    checkpoint_layers(tiny_llama, "it")
+    torch.testing.assert_close(gradients(tiny_llama, shared_prefix), expected, rtol=0, atol=0)
+
+
+def test_checkpointed_layers_keep_their_inputs_alone(tiny_llama):
+    def kept_per_layer():
+        """Elements that one layer keeps for the backward pass, its weights left aside."""
+        kept = 0
+
+        def pack(tensor):
+            nonlocal kept
+            kept += 0 if isinstance(tensor, torch.nn.Parameter) else tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            score(tiny_llama, PROMPT, COMPLETIONS)
+        return kept
+
+    prepare(tiny_llama, "it", 64, True)
+    whole = kept_per_layer()
+    checkpoint_layers(tiny_llama, "it")
+    assert kept_per_layer() < whole / 4
+
+
+def test_a_model_without_marked_layers_cannot_be_checkpointed():
+    with pytest.raises(InputError, match="model it does not mark its layers: set gradient_checkpointing = false"):
+        checkpoint_layers(torch.nn.Linear(2, 2), "it")
 
 
 def test_scores_are_those_of_the_models_own_logits(tiny_llama):

@@ -23,6 +23,7 @@ for verb in (
     look.replay,
     share.push,
     share.pull,
+    share.export,
     share.gc,
 ):
     data.command()(verb)

@@ -1,4 +1,4 @@
-"""Verbs that share datasets and clear them up: push, pull and gc."""
+"""Verbs that share datasets and clear them up: push, pull, export and gc."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ def pull(
     with screen.bar("pulling", "interrupted; what has arrived is kept: give the same command to go on") as show:
         version = verb(repository, output, progress=lambda done, total: show(done, total, ""))
     screen.version(version)
+
+
+def export(
+    dataset: Reference,
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="trl, verl, verifiers, openrlhf, slime, or reference (problems).")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIRECTORY", help="A new directory.")],
+    json: Json = False,
+) -> None:
+    """Prompts in the columns that another trainer reads, a file per side."""
+    from cobalt_data.dataset import open_version
+    from cobalt_data.export import export as verb
+
+    made = verb(open_version(dataset), format, output)
+    sides = ", ".join(f"{side} {rows}" for side, rows in made.rows.items())
+    left_out = [f"left out: {rows} with {reason}" for reason, rows in made.dropped.items()]
+    Screen(json).result({**asdict(made), "directory": output}, f"{output}: {sides}", *left_out)
 
 
 def gc(

@@ -53,14 +53,9 @@ def run_demo(output: Path, backend: str, screen: Screen) -> None:
     with Pool(backend=backend) as pool:
         demo.say(f"programs run in: {pool.backend}")
         version = demo.problems()
-        engine = TransformersEngine.load(EMBEDDED)
-        before = demo.evaluation("before training", version, engine, pool)
-        version = demo.prompts(version, engine, pool)
-        engine.close()
+        version, before = demo.before_training(version, pool)
         checkpoint = demo.training(version, pool)
-        trained = TransformersEngine.load(str(checkpoint))
-        after = demo.evaluation("after training", version, trained, pool)
-        trained.close()
+        after = demo.evaluation("after training", version, TransformersEngine.load(str(checkpoint)), pool)
     demo.report(version, checkpoint, before, after, time.monotonic() - started)
 
 
@@ -86,6 +81,12 @@ class _Demo:
         change = imported.as_change("embedded", format="embedded", difficulty=DIFFICULTY)
         version = self._told(commit(change, dataset=self._dataset))
         return self._made("split", version, lambda: split(version, SplitConfig()))
+
+    def before_training(self, version: Version, pool: Pool) -> tuple[Version, Evaluation]:
+        """The prompts and the score of the model as it comes, which leaves the memory on return: training needs it."""
+        engine = TransformersEngine.load(EMBEDDED)
+        before = self.evaluation("before training", version, engine, pool)
+        return self.prompts(version, engine, pool), before
 
     def prompts(self, version: Version, engine: TransformersEngine, pool: Pool) -> Version:
         """Trajectories of the model, cut into prompts, some of them perturbed, none of them twice."""

@@ -3,53 +3,53 @@
 A process killed at any point leaves the previous version whole (`cobalt_data.staging`). `latest` moves only if it still stands
 where it stood when the parent was opened: of two processes that write at once, the second keeps its version and is told so.
 
-Shard boundaries are drawn by the ids of the rows, not by counting them, so that adding or removing a row rewrites one shard
-and leaves the others, which the new version then shares with its parent.
+Tables are streamed: what is in memory at a time is a shard (`cobalt_data.shards`), the ids of all rows, and of rows that must
+be sorted what a `Spool` keeps. A table that neither the change nor inheriting touches is shared without reading its values.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from cobalt_data.card import write_card
 from cobalt_data.content import content_digest
 from cobalt_data.dataset import Version, latest_id, load_version
 from cobalt_data.errors import InputError
-from cobalt_data.inheritance import inherit
-from cobalt_data.manifest import SIDE, Content, Counts, Manifest, Shard, content_of, version_id
+from cobalt_data.inheritance import KEY_COLUMNS, Family
+from cobalt_data.manifest import Content, Counts, Manifest, Shard, content_of, version_id
 from cobalt_data.references import parse_target
-from cobalt_data.schemas import ID_COLUMNS, TABLES
-from cobalt_data.sources import file_sha256
+from cobalt_data.schemas import ID_COLUMNS, TABLES, schema_of
+from cobalt_data.shards import cut_shards, share_shard, write_shards
+from cobalt_data.spool import Spool, keys_of, merged
 from cobalt_data.staging import clear_disk_errors, publish, staging_directory
-
-ROWS_PER_SHARD = 16_384  # on average
-ROWS_PER_GROUP = 2_048  # keeps row groups within what the dataset viewer of the Hub reads
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a verb makes of a version: the tables it replaces, and what identifies and explains the result.
 
+    A table that is named in `tables` is replaced. Of every other, the rows with the ids in `removed` go and those in `added`
+    come, which costs no memory for the rows that stay. What was made from a row that goes is removed without being named.
     `arguments` are canonical: what the outcome depends on and nothing else. `recorded` is kept but is not identity.
     """
 
     operation: str
     arguments: Mapping[str, Any]
     seed: int | None
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, pa.Table | Spool]
     counts: Mapping[str, Counts]
     recorded: Mapping[str, Any] = field(default_factory=dict)
+    added: Mapping[str, pa.Table | Spool] = field(default_factory=dict)
+    removed: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path | None = None) -> Version:
@@ -61,20 +61,19 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
     if dataset is None and parents[0].origin:
         raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
     target = parse_target(dataset) if dataset is not None else parents[0].dataset
-    tables, counts = _complete(change, parents)
     at_home = bool(parents) and target.resolve() == parents[0].dataset.resolve()
     latest_before = parents[0].latest_when_opened if at_home else latest_id(target)
     with clear_disk_errors(target), staging_directory(target) as staging:
-        shards = {name: tuple(_write_shards(name, tables[name], staging, parents)) for name in TABLES if name in tables}
+        tables, counts = _write_tables(change, parents, staging)
         parent_ids = tuple(parent.id for parent in parents)
         manifest = Manifest(
-            id=version_id(content_of(shards), change.operation, change.arguments, change.seed, parent_ids),
+            id=version_id(content_of(tables), change.operation, change.arguments, change.seed, parent_ids),
             parents=parent_ids,
             operation=change.operation,
             arguments=change.arguments,
             seed=change.seed,
             counts=counts,
-            tables=shards,
+            tables=tables,
             code_version=metadata.version("cobalt-rl"),
             created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             recorded={**change.recorded, **_whereabouts(parents, target)},
@@ -87,11 +86,10 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
 
 def foresee(change: Change, parents: Sequence[Version]) -> Content:
     """What the version that `commit` would make holds, found without writing anything."""
-    tables, _ = _complete(change, parents)
     return {
-        name: [(split, part.num_rows, content_digest(part)) for split, _, part in _parts(name, tables[name])]
-        for name in TABLES
-        if name in tables
+        table.name: [(shard.split, shard.rows, shard.content) for shard in table.unchanged]
+        or [(split, part.num_rows, content_digest(part)) for split, _, part in cut_shards(table.name, table.pieces)]
+        for table in _complete(change, parents)
     }
 
 
@@ -104,84 +102,114 @@ def _whereabouts(parents: Sequence[Version], target: Path) -> dict[str, Any]:
     return {"parents_at": places}
 
 
-def _complete(change: Change, parents: Sequence[Version]) -> tuple[dict[str, pa.Table], dict[str, Counts]]:
-    """All tables of the new version, orphans removed and sides inherited, and the counts that say so."""
-    carried = {name: parents[0].table(name) for name in TABLES if parents and parents[0].has(name)}
-    given = {**carried, **change.tables}
-    tables, orphans = inherit(given)
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The rows of a parent's table, but for those with certain ids."""
+
+    version: Version
+    name: str
+    removed: Set[str]
+
+    @property
+    def num_rows(self) -> int:
+        return self.version.manifest.rows(self.name)
+
+    def ordered(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        for piece in self.version.pieces(self.name, columns=columns):
+            if self.removed:
+                ids = piece[ID_COLUMNS[self.name]].to_pylist()
+                piece = piece.filter(pa.array([row_id not in self.removed for row_id in ids], pa.bool_()))
+            yield piece
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of the version to be made: the first parent's shards where they can stay `unchanged`, else its `pieces`.
+
+    `pieces` are in order and to be read before the next table is asked for.
+    """
+
+    name: str
+    rows_in: int
+    rows: int
+    orphans: Mapping[str, int]
+    unchanged: Sequence[Shard]
+    pieces: Iterator[pa.Table]
+
+
+def _write_tables(
+    change: Change, parents: Sequence[Version], staging: Path
+) -> tuple[dict[str, tuple[Shard, ...]], dict[str, Counts]]:
+    """The shards of all tables, and the counts of the change with what inheriting did to them."""
+    written: dict[str, tuple[Shard, ...]] = {}
     counts = dict(change.counts)
-    for name, reasons in orphans.items():
-        before = counts.get(name, Counts(given[name].num_rows, given[name].num_rows))
-        counts[name] = Counts(before.rows_in, tables[name].num_rows, {**before.dropped, **reasons})
-    return tables, counts
+    for table in _complete(change, parents):
+        (staging / table.name).mkdir()
+        if table.unchanged:
+            written[table.name] = tuple(share_shard(parents[0].path, staging, shard) for shard in table.unchanged)
+        else:
+            written[table.name] = tuple(write_shards(table.name, table.pieces, staging, parents))
+        if table.orphans:
+            before = counts.get(table.name, Counts(table.rows_in, table.rows_in))
+            counts[table.name] = Counts(before.rows_in, table.rows, {**before.dropped, **table.orphans})
+    return written, counts
 
 
-def _write_shards(name: str, table: pa.Table, staging: Path, parents: Sequence[Version]) -> Iterator[Shard]:
-    """Writes the table ordered by (split, id); a shard that a parent has already becomes a second name of that file."""
-    known = {
-        shard.content: (parent.path / shard.path, shard)
-        for parent in parents
-        for shard in parent.manifest.tables.get(name, ())
-    }
-    (staging / name).mkdir()
-    for split, index, part in _parts(name, table):
-        path = f"{name}/{split}-{index:05d}.parquet"
-        content = content_digest(part)
-        if content in known and _link(known[content][0], staging / path):
-            shard = known[content][1]
-            yield Shard(path, split, shard.rows, shard.bytes, shard.sha256, content)
-            continue
-        pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP)
-        data_sha256 = _sync_and_hash(staging / path)
-        yield Shard(path, split, part.num_rows, (staging / path).stat().st_size, data_sha256, content)
+def _complete(change: Change, parents: Sequence[Version]) -> Iterator[_Table]:
+    """All tables of the new version, orphans removed and sides inherited."""
+    family = Family()
+    for name in TABLES:
+        sources = _sources(name, change, parents)
+        if sources:
+            keys, orphans, in_order = _look_ahead(name, sources, family)
+            rows_in = sum(source.num_rows for source in sources)
+            unchanged = _unchanged(sources, keys)
+            pieces = _settled(name, sources, family, in_order)
+            yield _Table(name, rows_in, keys.num_rows, orphans, unchanged, pieces)
+            family.learn(name, keys)
 
 
-def _parts(name: str, table: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
-    """The table in the order that it is stored in, cut into what becomes its shards: side, number within it, rows."""
-    key = ID_COLUMNS[name]
-    table = table.select(TABLES[name].names).cast(TABLES[name])
-    table = table.take(pc.sort_indices(table, sort_keys=[("split", "ascending"), (key, "ascending")]))
-    _refuse_repeated_ids(name, table[key])
-    _refuse_strange_sides(name, table["split"])
-    return _shard_bounds(table, key)
+def _sources(name: str, change: Change, parents: Sequence[Version]) -> list[_Stored | Spool]:
+    """Where the rows of a table come from; nowhere, if the version is not to have it."""
+    sources: list[_Stored | Spool] = []
+    if name in change.tables:
+        sources.append(_spooled(name, change.tables[name]))
+    elif parents and parents[0].has(name):
+        sources.append(_Stored(parents[0], name, frozenset(change.removed.get(name, ()))))
+    if name in change.added:
+        sources.append(_spooled(name, change.added[name]))
+    return sources
 
 
-def _shard_bounds(table: pa.Table, key: str) -> Iterator[tuple[str, int, pa.Table]]:
-    """Splits the ordered table where the split changes and before every row whose id falls on a boundary."""
-    start, index, split = 0, 0, None
-    splits, ids = table["split"].to_pylist(), table[key].to_pylist()
-    for row in range(1, len(ids) + 1):
-        side_ends = row == len(ids) or splits[row] != splits[start]
-        if side_ends or zlib.crc32(ids[row].encode()) % ROWS_PER_SHARD == 0:
-            index = index + 1 if splits[start] == split else 0
-            split = splits[start]
-            yield split, index, table.slice(start, row - start)
-            start = row
+def _spooled(name: str, rows: pa.Table | Spool) -> Spool:
+    return rows if isinstance(rows, Spool) else Spool(name, [rows])
 
 
-def _refuse_repeated_ids(name: str, ids: pa.ChunkedArray) -> None:
-    counted = pc.value_counts(ids)
-    repeated = counted.filter(pc.greater(pc.struct_field(counted, 1), 1))
-    if len(repeated):
-        first = repeated[0].as_py()
-        raise InputError(f"{name}: id {first['values']} stands in {first['counts']} rows; ids must be unique")
+def _look_ahead(name: str, sources: Sequence[_Stored | Spool], family: Family) -> tuple[pa.Table, Counter[str], bool]:
+    """From the key columns alone: those of the rows that settle, how many others there are by reason, and whether the rows
+    of every source are in order then."""
+    columns, orphans, in_order = KEY_COLUMNS[name], Counter[str](), True
+    settled = [schema_of(name, columns).empty_table()]
+    for source in sources:
+        last = ("", "")
+        for piece in source.ordered(columns):
+            piece, dropped = family.settle(piece)
+            orphans.update(dropped)
+            settled.append(piece)
+            here = [last, *keys_of(piece, ID_COLUMNS[name])]
+            in_order, last = in_order and here == sorted(here), here[-1]
+    return pa.concat_tables(settled), orphans, in_order
 
 
-def _refuse_strange_sides(name: str, splits: pa.ChunkedArray) -> None:
-    for split in pc.unique(splits).to_pylist():
-        if not SIDE.fullmatch(split):
-            raise InputError(f"{name}: split {split[:80]!r} is no name: use letters, digits and _, at most 64 of them")
+def _settled(name: str, sources: Sequence[_Stored | Spool], family: Family, in_order: bool) -> Iterator[pa.Table]:
+    pieces = (family.settle(piece)[0] for piece in merged(name, [source.ordered() for source in sources]))
+    yield from pieces if in_order else Spool(name, pieces).ordered()
 
 
-def _link(source: Path, target: Path) -> bool:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without hard links: the shard is written again
-        return False
-    return True
-
-
-def _sync_and_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-    return file_sha256(path)
+def _unchanged(sources: Sequence[_Stored | Spool], keys: pa.Table) -> Sequence[Shard]:
+    """The shards of a parent's table, if each row is still there and on the same side; `keys` are those that are left."""
+    (first, *others) = sources
+    if not isinstance(first, _Stored) or others or first.num_rows != keys.num_rows:
+        return ()
+    sides = first.version.table(first.name, columns=["split"])["split"]
+    return first.version.manifest.tables[first.name] if sides.equals(keys["split"]) else ()

@@ -8,6 +8,7 @@ and guards against damage, not identity.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,26 +21,36 @@ def content_digest(table: pa.Table) -> str:
     for name in table.column_names:
         column = table[name]
         state.update(f"{name}:{column.type}:{len(column)};".encode())
-        chunks = column.chunks
-        _hash_array(state, pa.concat_arrays(chunks) if chunks else pa.array([], column.type))
+        _hash_chunks(state, column.type, column.chunks)
     return state.hexdigest()
 
 
-def _hash_array(state: Any, array: pa.Array) -> None:
-    state.update(memoryview(array.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False)))
-    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-        state.update(memoryview(pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)))
-        state.update(_string_bytes(array))
-    elif pa.types.is_list(array.type):
-        state.update(memoryview(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)))
-        _hash_array(state, array.flatten())
-    elif pa.types.is_struct(array.type):
-        for index in range(array.type.num_fields):
-            _hash_array(state, pc.struct_field(array, index))
-    elif pa.types.is_boolean(array.type):
-        state.update(memoryview(pc.fill_null(array, False).cast(pa.uint8()).to_numpy(zero_copy_only=False)))
+def _hash_chunks(state: Any, kind: pa.DataType, chunks: Sequence[pa.Array]) -> None:
+    """As if they were one array, which would be another copy of them, and perhaps too large for 32-bit offsets."""
+    for chunk in chunks:
+        state.update(_numbers(chunk.is_valid().cast(pa.uint8())))
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        for chunk in chunks:
+            state.update(_numbers(pc.fill_null(pc.binary_length(chunk), 0)))
+        for chunk in chunks:
+            state.update(_string_bytes(chunk))
+    elif pa.types.is_list(kind):
+        for chunk in chunks:
+            state.update(_numbers(pc.fill_null(pc.list_value_length(chunk), 0)))
+        _hash_chunks(state, kind.value_type, [chunk.flatten() for chunk in chunks])
+    elif pa.types.is_struct(kind):
+        for index in range(kind.num_fields):
+            _hash_chunks(state, kind.field(index).type, [pc.struct_field(chunk, index) for chunk in chunks])
+    elif pa.types.is_boolean(kind):
+        for chunk in chunks:
+            state.update(_numbers(pc.fill_null(chunk, False).cast(pa.uint8())))
     else:
-        state.update(memoryview(pc.fill_null(array, 0).to_numpy(zero_copy_only=False)))
+        for chunk in chunks:
+            state.update(_numbers(pc.fill_null(chunk, 0)))
+
+
+def _numbers(array: pa.Array) -> memoryview:
+    return memoryview(array.to_numpy(zero_copy_only=False))
 
 
 def _string_bytes(array: pa.Array) -> memoryview:

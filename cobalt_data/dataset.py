@@ -25,10 +25,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobalt_data.errors import InputError
+from cobalt_data.errors import InputError, one_line
 from cobalt_data.manifest import Manifest
 from cobalt_data.references import HubReference, parse_reference
-from cobalt_data.schemas import TABLES
+from cobalt_data.schemas import TABLES, schema_of
 
 MADE_BY = {"problems": "cobalt data import", "trajectories": "cobalt data collect", "prompts": "cobalt data cut"}
 SHORTEST_VERSION_PREFIX = 4
@@ -76,20 +76,24 @@ class Version:
     def has(self, name: str) -> bool:
         return self.manifest.rows(name) > 0
 
-    def table(self, name: str, split: str | None = None) -> pa.Table:
+    def table(self, name: str, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, or those of one split, ordered by (split, id). Raises InputError if there are none at all."""
-        shards = [shard for shard in self._shards(name) if split in (None, shard.split)]
-        parts = [pq.read_table(self.path / shard.path, schema=TABLES[name], partitioning=None) for shard in shards]
-        return pa.concat_tables(parts) if parts else TABLES[name].empty_table()
+        return pa.concat_tables([schema_of(name, columns).empty_table(), *self.pieces(name, split, columns)])
+
+    def pieces(
+        self, name: str, split: str | None = None, columns: Sequence[str] | None = None, rows: int = 2048
+    ) -> Iterator[pa.Table]:
+        """The rows of `table`, at most so many at a time: for what need not fit into memory."""
+        for shard in self._shards(name):
+            if split in (None, shard.split):
+                yield from _read(self.path / shard.path, schema_of(name, columns), rows)
 
     def rows(
         self, name: str, split: str | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """The rows of `table`, as dictionaries, a batch in memory at a time; only `columns` where they are given."""
-        for shard in self._shards(name):
-            if split in (None, shard.split):
-                for batch in pq.ParquetFile(self.path / shard.path).iter_batches(1024, columns=columns):
-                    yield from batch.to_pylist()
+        """The rows of `table`, as dictionaries, a piece in memory at a time; only `columns` where they are given."""
+        for piece in self.pieces(name, split, columns, rows=1024):
+            yield from piece.to_pylist()
 
     def glob(self, name: str) -> str:
         """The table's Parquet files, for DuckDB and Polars."""
@@ -104,6 +108,15 @@ class Version:
             if not file.is_file() or file.stat().st_size != shard.bytes:
                 raise InputError(f"{file} is missing or damaged: restore it, or go back to another version")
         return self.manifest.tables[name]
+
+
+def _read(path: Path, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(rows, columns=schema.names):
+                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is damaged ({one_line(error)}): restore it, or go back to another version") from None
 
 
 def open_version(reference: str | Path) -> Version:

@@ -6,6 +6,8 @@ Nested dictionaries break readers (keys that vary between rows are filled with n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 CHAT = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
@@ -70,3 +72,8 @@ PROMPTS = pa.schema(
 
 TABLES = {"problems": PROBLEMS, "trajectories": TRAJECTORIES, "prompts": PROMPTS}
 ID_COLUMNS = {"problems": "problem_id", "trajectories": "trajectory_id", "prompts": "prompt_id"}
+
+
+def schema_of(table: str, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The schema of a table, or of some of its columns in the order given."""
+    return TABLES[table] if columns is None else pa.schema([TABLES[table].field(column) for column in columns])

@@ -80,7 +80,7 @@ def test_a_version_does_not_differ_from_itself_or_from_the_same_rows_elsewhere(c
 
 
 def test_only_shards_that_differ_are_read(chain, monkeypatch, tmp_path):
-    monkeypatch.setattr("cobalt_data.commit.ROWS_PER_SHARD", 8)
+    monkeypatch.setattr("cobalt_data.shards.ROWS_PER_SHARD", 8)
     first = commit(step(None, "import", problems(*range(200))), dataset=tmp_path / "many")
     second = commit(step(first, "narrow", problems(*range(1, 200))), [first])
     contents = [{shard.content for shard in version.manifest.tables["problems"]} for version in (first, second)]

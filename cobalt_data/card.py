@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cobalt_data.stats import Stats
 
 CARD_NAME = "README.md"
+PICTURE_NAME = "stats.png"  # beside a card with figures
 TAGS = ("code", "reinforcement-learning", "trajectories", "cobalt")
 THIS_FOLDER = "PATH_OF_THIS_FOLDER"
 DEFAULT_TABLE = "prompts"  # what `load_dataset(NAME)` loads, and the first table where there are none
@@ -147,6 +148,7 @@ def _size_category(rows: int) -> str:
 
 def _figures(figures: Stats) -> Iterator[str]:
     yield "## Figures"
+    yield f"![The figures below as a picture]({PICTURE_NAME})"
     if figures.trajectories:
         made = figures.trajectories
         yield (

@@ -8,14 +8,15 @@ same commit, so `main` is always exactly one version and every tag one more.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HfHubHTTPError
 
-from cobalt_data.card import CARD_NAME, Words, render_card
+from cobalt_data.card import CARD_NAME, PICTURE_NAME, Words, render_card
+from cobalt_data.charts import stats_picture
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.history import history
@@ -64,10 +65,12 @@ def push(
             raise InputError(f"{label[:80]!r} is no tag or licence of the Hub; write it like `cc-by-4.0`")
     _check_shards(version)
     words = Words(repository, licence, tags)
-    card = render_card(version.path, version.manifest, words, history(version), stats(version))
+    figures = stats(version)
+    card = render_card(version.path, version.manifest, words, history(version), figures)
+    beside = {CARD_NAME: card.encode(), PICTURE_NAME: stats_picture(figures)}
     with hub(target, token) as api:
         url = api.create_repo(repository, repo_type=DATASET, private=private, exist_ok=True)
-        commit, is_private = _commit(api, version, repository, card, private, progress)
+        commit, is_private = _commit(api, version, repository, beside, private, progress)
         api.create_tag(repository, repo_type=DATASET, tag=version.id, revision=commit, exist_ok=True)
     return Pushed(str(HubReference(repository, version.id)), str(url), commit, is_private)
 
@@ -84,27 +87,27 @@ def _check_shards(version: Version) -> None:
 
 
 def _commit(
-    api: HfApi, version: Version, repository: str, card: str, private: bool, progress: Progress | None
+    api: HfApi, version: Version, repository: str, beside: Mapping[str, bytes], private: bool, progress: Progress | None
 ) -> tuple[str, bool]:
     """Returns the commit that holds the version, and whether the repository is private."""
     for _ in range(ATTEMPTS - 1):
         try:
-            return _commit_once(api, version, repository, card, private, progress)
+            return _commit_once(api, version, repository, beside, private, progress)
         except HfHubHTTPError as error:
             if not is_stale(error):
                 raise
-    return _commit_once(api, version, repository, card, private, progress)
+    return _commit_once(api, version, repository, beside, private, progress)
 
 
 def _commit_once(
-    api: HfApi, version: Version, repository: str, card: str, private: bool, progress: Progress | None
+    api: HfApi, version: Version, repository: str, beside: Mapping[str, bytes], private: bool, progress: Progress | None
 ) -> tuple[str, bool]:
     info = api.dataset_info(repository)
     if private and not info.private:
         raise InputError(f"{repository} is there already and everybody can read it; push with --public, or elsewhere")
     there = {file.rfilename for file in info.siblings or ()}
     _refuse_to_overwrite(repository, there)
-    additions = _additions(version, card)
+    additions = _additions(version, beside)
     _upload(api, repository, additions, progress)
     done = api.create_commit(
         repository,
@@ -122,9 +125,10 @@ def _refuse_to_overwrite(repository: str, there: set[str]) -> None:
         raise InputError(f"{repository} holds something that cobalt did not write ({strange[0]}); push to another name")
 
 
-def _additions(version: Version, card: str) -> list[CommitOperationAdd]:
+def _additions(version: Version, beside: Mapping[str, bytes]) -> list[CommitOperationAdd]:
+    """`beside`: what the repository has in place of the version's own card, by name."""
     additions = [
-        CommitOperationAdd(CARD_NAME, card.encode()),
+        *(CommitOperationAdd(name, content) for name, content in beside.items()),
         CommitOperationAdd(MANIFEST_NAME, version.path / MANIFEST_NAME),
     ]
     for shards in version.manifest.tables.values():

@@ -76,7 +76,7 @@ def train(
         screen.result(expected, *(f"{name}: {value}" for name, value in expected.items()))
         return
 
-    from cobalt_train.reporting import step_line
+    from cobalt_train.reporting import draw_curve, step_line
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
 
@@ -88,9 +88,11 @@ def train(
             screen.remark(step_line(metrics))
 
         result = trainer.run(report)
+    curve = draw_curve(result.metrics)
     screen.result(
-        asdict(result),
+        {**asdict(result), "curve": curve},
         f"{result.steps} steps; metrics in {result.metrics}, completions to read in {result.samples}",
+        f"learning curve in {curve}",
         str(result.checkpoint),
     )
 

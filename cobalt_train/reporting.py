@@ -1,13 +1,36 @@
-"""Training steps and evaluations as people read them in a terminal."""
+"""Training steps and evaluations as people read them: lines and tables for a terminal, the course of a run as a picture."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from cobalt_data.charts import curve_picture, write_picture
 from cobalt_train.evaluation import TurnScore
+
+CURVE_NAME = "learning-curve.png"
+CURVES = {
+    "reward": "mean reward of a completion",
+    "solved_share": "completions that pass all tests",
+    "no_code_share": "completions without a program",
+    "entropy": "entropy of a token (nats)",
+    "kl": "KL to the model before training",
+    "grad_norm": "norm of the gradient",
+    "completion_tokens": "tokens of a completion",
+    "tokens_per_second": "generated tokens/s",
+}
+
+
+def draw_curve(metrics: Path) -> Path:
+    """Draws a run's figures beside its metrics (JSON lines, one a step) and says where."""
+    picture = metrics.with_name(CURVE_NAME)
+    with metrics.open(encoding="utf-8") as lines:
+        write_picture(curve_picture([json.loads(line) for line in lines], CURVES), picture)
+    return picture
 
 
 def scores_table(columns: Mapping[str, Sequence[TurnScore]], title: str | None = None) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,14 +29,21 @@ def show(
     Screen(json).result(asdict(shown), render_shown(shown))
 
 
-def stats(dataset: Reference, json: Json = False) -> None:
+def stats(
+    dataset: Reference,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the figures into this file.")] = None,
+    json: Json = False,
+) -> None:
     """Rows by side, pass rates per turn, tokens, difficulty, perturbed and repeated rows."""
+    from cobalt_data.charts import stats_picture, write_picture
     from cobalt_data.dataset import open_version
     from cobalt_data.rendering import render_stats
     from cobalt_data.stats import stats as verb
 
     figures = verb(open_version(dataset))
-    Screen(json).result(asdict(figures), render_stats(figures))
+    if png is not None:
+        write_picture(stats_picture(figures), png)
+    Screen(json).result(asdict(figures), render_stats(figures), *([str(png)] if png else []))
 
 
 def log(dataset: Reference, json: Json = False) -> None:

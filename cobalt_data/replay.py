@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,7 +30,7 @@ from cobalt_data.dedup import DedupConfig, dedup
 from cobalt_data.engines import Sampling, open_engine
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.ids import canonical_json
-from cobalt_data.importers import import_problems
+from cobalt_data.importers import ImportConfig, import_problems
 from cobalt_data.manifest import Manifest, version_id
 from cobalt_data.perturb import PerturbConfig, perturb
 from cobalt_data.references import HUB_PREFIX
@@ -135,13 +135,8 @@ def _dedup(again: Replay) -> Change:
 def _import(again: Replay) -> Change:
     arguments = dict(again.manifest.arguments)
     source = _source(again)
-    imported = import_problems(
-        None if source == EMBEDDED else source,
-        arguments["format"],
-        public=arguments.get("public"),
-        limit=arguments.get("limit"),
-        skip_bad_rows=True,
-    )
+    settings = {setting.name: arguments.get(setting.name) for setting in fields(ImportConfig)}
+    imported = import_problems(None if source == EMBEDDED else source, skip_bad_rows=True, **settings)
     if arguments.get("difficulty") is not None:
         imported = imported.of_difficulty(arguments["difficulty"])
     if arguments.get("check_solutions"):
@@ -154,6 +149,8 @@ def _source(again: Replay) -> str:
     if again.manifest.arguments.get("format") == EMBEDDED:
         return EMBEDDED
     source, wanted = again.source or str(recorded.get("source")), recorded.get("source_sha256")
+    if source.startswith(HUB_PREFIX):
+        return source
     found = source_digest(source)
     if found is None:
         raise InputError(
@@ -187,9 +184,9 @@ def _collect(again: Replay) -> Change:
 
 
 def _collect_config(
-    sampling: Mapping[str, Any], engine: str, model: str, model_revision: str, template_hash: str, **fields: Any
+    sampling: Mapping[str, Any], engine: str, model: str, model_revision: str, template_hash: str, **settings: Any
 ) -> CollectConfig:
-    return CollectConfig(sampling=Sampling(**sampling), **fields)
+    return CollectConfig(sampling=Sampling(**sampling), **settings)
 
 
 REPEATED: Mapping[str, Callable[[Replay], Change]] = {

@@ -155,12 +155,13 @@ def _check_rows(name: str, table: pa.Table) -> Iterator[Finding]:
     """Each row must be what its own typed form writes: that covers its id and every column that follows from others."""
     for batch in table.to_batches(BATCH_ROWS):
         for row in batch.to_pylist():
-            problem = _wrong_with_row(name, row)
+            problem = wrong_with_row(name, row)
             if problem:
                 yield Finding(f"{name} {row[ID_COLUMNS[name]]}", problem)
 
 
-def _wrong_with_row(name: str, row: Row) -> str | None:
+def wrong_with_row(name: str, row: Row) -> str | None:
+    """Why a row with all columns of the table `name` is none that cobalt writes; None where it is one."""
     try:
         expected: dict[str, Any] = TYPES[name].from_row(row).to_row()
     except Exception as error:  # whatever a row of a stranger makes the parser do

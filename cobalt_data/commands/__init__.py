@@ -5,10 +5,10 @@ What a verb needs is imported when it is called: the command line itself must st
 
 import typer
 
-from cobalt_data.commands import look, make, shape, share
+from cobalt_data.commands import bring, look, make, shape, share
 
 data = typer.Typer(no_args_is_help=True, help="Make, change and look at datasets of trajectories.")
-data.command("import")(make.import_)
+data.command("import")(bring.import_)
 for verb in (
     make.split,
     make.collect,

@@ -1,9 +1,9 @@
-"""Verbs that bring rows into a dataset: import, split and collect."""
+"""Verbs that place problems and collect trajectories: split and collect."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
@@ -21,68 +21,6 @@ from cobalt_data.commands.options import (
     TemplateName,
 )
 from cobalt_data.console import Screen, moment
-
-
-def import_(
-    source: Annotated[str, typer.Argument(help="A file of JSON lines (also gzip) or Parquet; or `embedded`.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make.")],
-    format: Annotated[
-        str | None, typer.Option("--format", help="embedded, humaneval, mbpp, leetcode, kickstart_codejam, reference.")
-    ] = None,
-    public: Annotated[int | None, typer.Option(help="How many tests are public where the source does not say.")] = None,
-    limit: Limit = None,
-    difficulty: Annotated[str | None, typer.Option(help="Only problems of this difficulty.")] = None,
-    check_solutions: Annotated[
-        bool, typer.Option("--check-solutions", help="Run the reference solutions of the rows.")
-    ] = False,
-    skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave bad rows out, and count them.")] = False,
-    backend: Backend = "auto",
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Problems from a file, or those that come with cobalt."""
-    from cobalt_data.check_solutions import check_solutions as check
-    from cobalt_data.commit import commit
-    from cobalt_data.errors import InputError
-    from cobalt_data.importers import import_problems
-    from sandbox import Pool
-
-    screen = Screen(json, quiet)
-    embedded = source == "embedded" and format in (None, "embedded")
-    if format is None and not embedded:
-        raise InputError(f"{source}: say with --format what it holds")
-    imported = import_problems(
-        None if embedded else source, format or "embedded", public=public, skip_bad_rows=skip_bad_rows, limit=limit
-    )
-    if difficulty is not None:
-        imported = imported.of_difficulty(difficulty)
-    for message in imported.bad_rows:
-        screen.remark(message)
-    fields: dict[str, Any] = {}
-    if check_solutions:
-        with Pool(backend=backend) as pool, screen.bar("reference solutions") as show:
-            checked = check(imported.problems, pool, lambda done: show(done, len(imported.problems), ""))
-        imported = replace(imported, problems=checked.problems)
-        for problem_id, verdict, detail in checked.failures:
-            screen.remark(f"{problem_id}: its solution fails: {verdict} {detail}".rstrip())
-        screen.remark(
-            f"solutions: {checked.passed} passed, {checked.failed} failed, {checked.without_solution} problems have none"
-        )
-        fields = {
-            "solutions_passed": checked.passed,
-            "solutions_failed": checked.failed,
-            "without_solution": checked.without_solution,
-        }
-    change = imported.as_change(
-        source,
-        format=format or "embedded",
-        public=public,
-        limit=limit,
-        difficulty=difficulty,
-        check_solutions=check_solutions,
-    )
-    fields |= {"rows_in": imported.rows_in, "rows_out": len(imported.problems), "dropped": imported.dropped}
-    screen.version(commit(change, dataset=output), **fields)
 
 
 def split(

@@ -6,6 +6,7 @@ record is nested in a row, `at` is its place, such as `tests[2].`, and leads the
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from collections.abc import Mapping
@@ -69,6 +70,28 @@ def optional_text(fields: Fields, name: str) -> str | None:
     return text(fields, name).strip() or None
 
 
+def iso_date(fields: Fields, name: str) -> str | None:
+    """The day of a date or a moment, as `YYYY-MM-DD`; None where the field is missing, null or blank."""
+    value = fields.get(name)
+    if isinstance(value, datetime.date):  # a moment is a date too
+        return value.strftime("%Y-%m-%d")
+    found = optional_text(fields, name)
+    if found is None:
+        return None
+    try:
+        return datetime.datetime.fromisoformat(found).strftime("%Y-%m-%d")
+    except ValueError:
+        raise BadRow("bad date", f"field '{name}' is {found[:40]!r}: write a date as YYYY-MM-DD") from None
+
+
+def lenient_date(fields: Fields, name: str) -> str | None:
+    """The same where the source promises no form: what is no date counts as missing."""
+    try:
+        return iso_date(fields, name)
+    except BadRow:
+        return None
+
+
 def identifier(fields: Fields, name: str) -> str:
     """An id: one short line of text, or a whole number."""
     value = required(fields, name)
@@ -121,6 +144,9 @@ def parsed(value: Any, name: str) -> Any:
 
 
 def wrong_type(name: str, value: Any, wanted: str) -> BadRow:
-    found = "null" if value is None else json.dumps(value, default=str)
+    try:
+        found = "null" if value is None else json.dumps(value, default=str)
+    except (ValueError, RecursionError):
+        found = f"a {type(value).__name__} that cannot be shown"
     shown = found if len(found) <= 40 else found[:40] + "..."
     return BadRow("wrong type", f"field '{name}' is {shown}: it must be {wanted}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import stat
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobalt_data.errors import InputError
+from cobalt_data.errors import InputError, one_line
 from cobalt_data.importers.fields import BadRow, wrong_type
 
 MAX_LINE_BYTES = 256 * 2**20
+MAX_BLANK_LINES = 1_000_000  # gzip packs a thousand of them into a few bytes
+ROWS_AT_ONCE = 16  # of a Parquet file, whose texts may be as long as a line
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 OTHER_MAGICS = {
@@ -36,14 +39,17 @@ OTHER_MAGICS = {
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """One row of a file; `place` is `FILE:LINE`, or `FILE:row N` for Parquet."""
+    """One row of a source; `place` is `FILE:LINE`, or `FILE:row N` for Parquet."""
 
     place: str
     fields: dict[str, Any] | BadRow
+    side: str | None = None  # where the source says it
+    table: str = "problems"
 
 
 def read_rows(path: Path) -> Iterator[SourceRow]:
     """All rows of the file in their order; blank lines are skipped. Raises InputError as the module says."""
+    refuse_special_files(path)
     if path.is_dir():
         raise InputError(f"{path} is a directory: name a file of JSON lines (may be gzip-compressed) or Parquet")
     try:
@@ -58,10 +64,20 @@ def read_rows(path: Path) -> Iterator[SourceRow]:
                     yield from _json_rows(path, unpacked)
             else:
                 yield from _json_rows(path, file)
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist: check the path") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def refuse_special_files(path: Path) -> None:
+    """Raises InputError for what is missing or is neither a file nor a directory: a pipe may never end, nor a device."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist: check the path") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)[:200]!r} cannot be read ({one_line(error)}): check the path") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path} is no regular file but a pipe, socket or device: save what it gives to a file")
 
 
 def _refuse_other_kinds(path: Path, head: bytes) -> None:
@@ -75,7 +91,7 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
 
 
 def _json_rows(path: Path, file: BinaryIO | gzip.GzipFile) -> Iterator[SourceRow]:
-    number = 0
+    number = blank = 0
     while True:
         number += 1
         place = f"{path}:{number}"
@@ -96,7 +112,10 @@ def _json_rows(path: Path, file: BinaryIO | gzip.GzipFile) -> Iterator[SourceRow
         elif not line:
             return
         elif line.strip():
+            blank = 0
             yield SourceRow(place, _decode(line, first=number == 1))
+        elif (blank := blank + 1) > MAX_BLANK_LINES:
+            raise InputError(f"{place}: more than {MAX_BLANK_LINES} blank lines on end: the file is damaged")
 
 
 def _skip_line(file: BinaryIO | gzip.GzipFile, line: bytes) -> None:
@@ -126,10 +145,10 @@ def _decode(line: bytes, first: bool) -> dict[str, Any] | BadRow:
 def _parquet_rows(path: Path, file: BinaryIO) -> Iterator[SourceRow]:
     number = 0
     try:
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=64):
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=ROWS_AT_ONCE):
             for fields in batch.to_pylist():
                 number += 1
                 yield SourceRow(f"{path}:row {number}", fields)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # ValueError: text that is not UTF-8
+        reason = one_line(error)
         raise InputError(f"{path}:row {number + 1}: the Parquet data is damaged ({reason}): fetch it again") from None

@@ -1,0 +1,83 @@
+"""Rows that are cobalt's already: problems, trajectories and prompts in the columns of `cobalt_data.schemas`.
+
+The source is a file of one table, recognised by its columns, or a directory with a file or a folder of files per table, such
+as a version of a dataset. Every row must be what its own typed form would write, ids included, and every test one that its
+judge can use; so what is imported passes `cobalt data verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cobalt_data.errors import InputError
+from cobalt_data.importers.fields import BadRow, Fields, flag, record
+from cobalt_data.importers.reader import SourceRow, read_rows, refuse_special_files
+from cobalt_data.rows import Problem, Prompt, Trajectory
+from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.verify import TYPES, wrong_with_row
+from sandbox.judging import payload
+
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
+
+
+def own_rows(source: Path) -> Iterator[SourceRow]:
+    """Raises InputError where the source holds no such tables."""
+    refuse_special_files(source)
+    if not source.is_dir():
+        for row in read_rows(source):
+            yield replace(row, table=_table_of(row))
+        return
+    found = False
+    for name in TABLES:
+        for path in _files(source, name):
+            found = True
+            for row in read_rows(path):
+                yield replace(row, table=name)
+    if not found:
+        expected = ", ".join(f"{name}.parquet" for name in TABLES)
+        raise InputError(f"{source} holds none of {expected} (or .jsonl): name a file, or a directory of tables")
+
+
+def to_typed(row: SourceRow, fields: Fields) -> Problem | Trajectory | Prompt:
+    """Raises BadRow where the row is not one of its table."""
+    wanted = set(TABLES[row.table].names)
+    if missing := sorted(wanted - fields.keys()):
+        raise BadRow(
+            "missing field", f"field {missing[0]!r} is missing: a row of {row.table} has {len(wanted)} columns"
+        )
+    if unknown := sorted(fields.keys() - wanted):
+        raise BadRow("unknown field", f"field {unknown[0]!r} is no column of {row.table}: remove it")
+    wrong = wrong_with_row(row.table, fields)
+    if wrong:
+        raise BadRow(
+            "not sound", f"{str(fields[ID_COLUMNS[row.table]])[:80]!r} {wrong}: it is no row that cobalt wrote"
+        )
+    typed = TYPES[row.table].from_row(fields)
+    if not isinstance(typed, Trajectory):
+        _check_tests(typed)
+    return typed
+
+
+def _check_tests(typed: Problem | Prompt) -> None:
+    for index, test in enumerate(typed.tests):
+        flag(record(test, f"tests[{index}]"), "public", f"tests[{index}].")
+        try:
+            payload(test, typed.judge)
+        except InputError as error:
+            raise BadRow("bad test", f"field 'tests' holds no valid test at {index} ({error}): correct it") from None
+
+
+def _table_of(row: SourceRow) -> str:
+    """The table whose columns the row has most of."""
+    if isinstance(row.fields, BadRow):
+        return "problems"
+    return max(TABLES, key=lambda name: len(row.fields.keys() & set(TABLES[name].names)))  # type: ignore[union-attr]
+
+
+def _files(source: Path, name: str) -> list[Path]:
+    folder = source / name
+    inside = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIXES)) if folder.is_dir() else []
+    beside = [path for suffix in SUFFIXES if (path := source / f"{name}{suffix}").exists()]
+    return [*beside, *inside]

@@ -135,7 +135,7 @@ def _dedup(again: Replay) -> Change:
 def _import(again: Replay) -> Change:
     arguments = dict(again.manifest.arguments)
     source = _source(again)
-    settings = {setting.name: arguments.get(setting.name) for setting in fields(ImportConfig)}
+    settings: dict[str, Any] = {setting.name: arguments.get(setting.name) for setting in fields(ImportConfig)}
     imported = import_problems(None if source == EMBEDDED else source, skip_bad_rows=True, **settings)
     if arguments.get("difficulty") is not None:
         imported = imported.of_difficulty(arguments["difficulty"])

@@ -62,7 +62,7 @@ class Imported:
         found = {name: given for name, given in rows.items() if given}
         return Change(
             operation="import",
-            arguments={name: value for name, value in arguments.items() if value not in (None, False)},
+            arguments={name: value for name, value in arguments.items() if value is not None and value is not False},
             seed=None,
             tables={name: table_from_rows(name, (row.to_row() for row in given)) for name, given in found.items()},
             counts={

@@ -29,7 +29,7 @@ class Entry:
 def history(version: Version) -> list[Entry]:
     """`version` and its ancestors: every version before its parents, and where that leaves a choice the youngest first."""
     known = set(version_ids(version.dataset))
-    manifests = _at_hand(version, known)
+    manifests = ancestry(version)
     unlisted_children = Counter(parent for manifest in manifests.values() for parent in set(manifest.parents))
     entries: list[Entry] = []
     ready = [version.manifest]
@@ -44,8 +44,9 @@ def history(version: Version) -> list[Entry]:
     return entries
 
 
-def _at_hand(version: Version, known: set[str]) -> dict[str, Manifest]:
+def ancestry(version: Version) -> dict[str, Manifest]:
     """The manifests of the version and of those ancestors that its dataset holds, by id."""
+    known = set(version_ids(version.dataset))
     manifests = {version.id: version.manifest}
     unread = [version.manifest]
     while unread:

@@ -32,6 +32,7 @@ from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.ids import canonical_json
 from cobalt_data.importers import ImportConfig, import_problems
 from cobalt_data.manifest import Manifest, version_id
+from cobalt_data.merge import MergeConfig, merge
 from cobalt_data.perturb import PerturbConfig, perturb
 from cobalt_data.references import HUB_PREFIX
 from cobalt_data.sources import source_digest
@@ -132,6 +133,10 @@ def _dedup(again: Replay) -> Change:
     return dedup(again.parent, again.config(DedupConfig))
 
 
+def _merge(again: Replay) -> Change:
+    return merge(again.parents, again.config(MergeConfig))
+
+
 def _import(again: Replay) -> Change:
     arguments = dict(again.manifest.arguments)
     source = _source(again)
@@ -191,6 +196,7 @@ def _collect_config(
 
 REPEATED: Mapping[str, Callable[[Replay], Change]] = {
     "import": _import,
+    "merge": _merge,
     "split": _split,
     "collect": _collect,
     "cut": _cut,

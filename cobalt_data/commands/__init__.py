@@ -10,6 +10,7 @@ from cobalt_data.commands import bring, look, make, shape, share
 data = typer.Typer(no_args_is_help=True, help="Make, change and look at datasets of trajectories.")
 data.command("import")(bring.import_)
 for verb in (
+    bring.merge,
     make.split,
     make.collect,
     shape.cut,

@@ -74,6 +74,24 @@ def import_(
     screen.version(commit(change, dataset=output), **fields)
 
 
+def merge(
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Two or more of PATH or PATH@VERSION.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make.")],
+    sides: Annotated[
+        str, typer.Option(help="Of problems that stand on two sides: refuse, or leave-out with all made from them.")
+    ] = "refuse",
+    json: Json = False,
+) -> None:
+    """Several collections become one, whatever their order. Rows that contradict each other are refused by name."""
+    from cobalt_data.commit import commit
+    from cobalt_data.dataset import open_version
+    from cobalt_data.merge import MergeConfig, in_order
+    from cobalt_data.merge import merge as verb
+
+    versions = [open_version(dataset) for dataset in datasets]
+    Screen(json).version(commit(verb(versions, MergeConfig(sides)), in_order(versions), output))
+
+
 def _checked(found: Any, backend: str, screen: Screen) -> tuple[Any, dict[str, int]]:
     """The same import with the verdicts of its solutions, and how many passed."""
     from cobalt_data.check_solutions import check_solutions

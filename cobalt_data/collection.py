@@ -18,10 +18,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from cobalt_data.commit import Change
-from cobalt_data.dataset import Version, table_from_rows
+from cobalt_data.dataset import Version
 from cobalt_data.engines.base import Engine, Sampling
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Counts
@@ -29,6 +27,7 @@ from cobalt_data.problems import choose_problems
 from cobalt_data.progress import Meter, Progress
 from cobalt_data.rollouts import blank_trajectory, recorded_sampling, roll_out
 from cobalt_data.runs import Run, open_run
+from cobalt_data.spool import Spool
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_data.units import Unit, make_units, problems_filling_a_unit, work_through
 from sandbox import Pool
@@ -99,7 +98,11 @@ def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
     template = template_for(config.template, engine.model)
     recorded = recorded_sampling(config.sampling, template, config.turns)
     problems = choose_problems(version, config.split, config.limit)
-    present = set(version.table("trajectories")["trajectory_id"].to_pylist()) if version.has("trajectories") else set()
+    present = (
+        set(version.table("trajectories", columns=["trajectory_id"])["trajectory_id"].to_pylist())
+        if version.has("trajectories")
+        else set()
+    )
     samples = [
         [
             index
@@ -191,18 +194,19 @@ def _change(
     recorded: Mapping[str, Any],
 ) -> tuple[Change, int]:
     """The version's trajectories and the new ones; and how many are new."""
-    rows: list[dict[str, Any]] = []
     dropped: Counter[str] = Counter()
-    for result in results:
-        rows += result["rows"]
-        dropped.update(result["dropped"])
-    tables = [table_from_rows("trajectories", rows)]
-    if version.has("trajectories"):
-        tables.insert(0, version.table("trajectories"))
-    table = pa.concat_tables(tables)
-    counts = Counts(rows_in=table.num_rows + dropped.total(), rows_out=table.num_rows, dropped=dict(dropped))
-    change = Change(OPERATION, arguments, config.seed, {"trajectories": table}, {"trajectories": counts}, recorded)
-    return change, len(rows)
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for result in results:
+            dropped.update(result["dropped"])
+            yield from result["rows"]
+
+    collected = Spool.of_rows("trajectories", rows())
+    total = version.manifest.rows("trajectories") + collected.num_rows
+    counts = Counts(rows_in=total + dropped.total(), rows_out=total, dropped=dict(dropped))
+    added = {"trajectories": collected}
+    change = Change(OPERATION, arguments, config.seed, {}, {"trajectories": counts}, recorded, added)
+    return change, collected.num_rows
 
 
 def _arguments(config: CollectConfig, engine: Engine, template: Template) -> dict[str, Any]:

@@ -24,16 +24,23 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Literal, get_args
 
+import pyarrow as pa
+
 from cobalt_data.commit import Change
-from cobalt_data.dataset import Version, table_from_rows
+from cobalt_data.dataset import Version
 from cobalt_data.downsample import max_variance_subset
+from cobalt_data.duck import open_duckdb
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Counts
-from cobalt_data.rows import Chat, Problem, Prompt, opening_of
+from cobalt_data.rows import Chat, Prompt, opening_of
 from cobalt_data.split import VALIDATION
-from sandbox import Verdict
+from cobalt_data.spool import Spool
+from sandbox import Judge, Verdict
 
 Select = Literal["paper", "improving", "all"]
 
@@ -49,8 +56,6 @@ TOO_LATE = "beyond the last turn"
 LOOKED_AHEAD = "programs 0 and 2 pass everything"
 KEEPS_PASSING = "two successive programs pass all public tests"
 TOO_LONG = "too many tokens"
-
-COLUMNS = ["trajectory_id", "problem_id", "sample_index", "split", "perturbation", "turns"]  # what the choice rests on
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,45 +97,63 @@ class Candidate:
         return max(self.pass_rates) - min(self.pass_rates)
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Candidate:
-        turns = json.loads(row["turns"])
-        verdicts = [[outcome["verdict"] for outcome in turn["public"]] for turn in turns]
-        return cls(
-            trajectory_id=row["trajectory_id"],
-            sample_index=row["sample_index"],
-            is_perturbed=row["perturbation"] is not None,
-            pass_rates=tuple(turn["pass_rate"] for turn in turns),
-            passes_public=tuple(all(each == Verdict.PASSED for each in told) if told else None for told in verdicts),
-        )
+    def of(
+        cls,
+        trajectory_id: str,
+        sample_index: int,
+        is_perturbed: bool,
+        pass_rates: Sequence[float],
+        verdicts: Sequence[Sequence[str]],
+    ) -> Candidate:
+        """From what each program earned over all tests, and what its public tests said."""
+        passes_public = [all(verdict == Verdict.PASSED for verdict in told) if told else None for told in verdicts]
+        return cls(trajectory_id, sample_index, is_perturbed, tuple(pass_rates), tuple(passes_public))
 
 
 @dataclass(slots=True)
 class Plan:
-    """At which turns to cut each trajectory, and how many contexts are left out for which reason."""
+    """At which turns to cut each trajectory that is cut at all, and how many contexts are left out for which reason."""
 
     turns: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     dropped: Counter[str] = field(default_factory=Counter)
 
 
 def cut(version: Version, config: CutConfig, count_tokens: Callable[[Chat], int]) -> Change:
-    """Replaces the prompts of `version`. Raises InputError if it has no trajectories."""
-    by_problem: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
-    contexts = 0
-    for row in version.rows("trajectories", columns=COLUMNS):
-        candidate = Candidate.from_row(row)
-        by_problem[row["split"], row["problem_id"]].append(candidate)
-        contexts += len(candidate.pass_rates)
+    """Replaces the prompts of `version`. Raises InputError if it has no trajectories.
+
+    In memory are the texts of tests and judges, the trajectories chosen so far, and the candidates of one problem.
+    """
     plan = Plan()
-    for (side, _), candidates in by_problem.items():
+    rows_in = 0
+    for side, candidates in _by_problem(version):
         plan_problem(plan, candidates, config, is_validation=side == VALIDATION)
-    rows = [prompt.to_row() for prompt in _cut_trajectories(version, plan, config, count_tokens)]
+        rows_in += 1 + _contexts(candidates)
+    prompts = Spool.of_rows("prompts", _cut_trajectories(version, plan, config, count_tokens))
     return Change(
         operation="cut",
         arguments=asdict(config),
         seed=None,
-        tables={"prompts": table_from_rows("prompts", rows)},
-        counts={"prompts": Counts(len(by_problem) + contexts, len(rows), dict(+plan.dropped))},
+        tables={"prompts": prompts},
+        counts={"prompts": Counts(rows_in, prompts.num_rows, dict(+plan.dropped))},
     )
+
+
+def _by_problem(version: Version) -> Iterator[tuple[str, list[Candidate]]]:
+    """The side and the trajectories of every problem that has some, a problem at a time: DuckDB brings them together."""
+    with open_duckdb() as database:
+        found = database.execute(_PASS_RATES, {"trajectories": version.glob("trajectories")})
+        rows = iter(partial(found.fetchmany, 1024), [])
+        for (side, _), of_problem in groupby(chain.from_iterable(rows), key=itemgetter(0, 1)):
+            yield side, [Candidate.of(*facts) for _, _, *facts in of_problem]
+
+
+_PASS_RATES = """
+    SELECT split, problem_id, trajectory_id, sample_index, perturbation IS NOT NULL,
+           list_transform(json_extract(turns, '$[*].pass_rate'), lambda rate: CAST(rate AS DOUBLE)),
+           list_transform(json_extract(turns, '$[*].public'), lambda told: json_extract_string(told, '$[*].verdict'))
+    FROM read_parquet($trajectories)
+    ORDER BY split, problem_id, trajectory_id
+"""
 
 
 def plan_problem(plan: Plan, candidates: Sequence[Candidate], config: CutConfig, is_validation: bool = False) -> None:
@@ -221,34 +244,42 @@ def _stop_before(turn: int, candidate: Candidate, config: CutConfig) -> str | No
 
 def _cut_trajectories(
     version: Version, plan: Plan, config: CutConfig, count_tokens: Callable[[Chat], int]
-) -> Iterator[Prompt]:
-    problems = {row["problem_id"]: Problem.from_row(row) for row in version.rows("problems")}
-    for row in version.rows("trajectories"):
-        turns = plan.turns.get(row["trajectory_id"], [])
-        for position, turn in enumerate(turns):
-            prompt = _cut_at(turn, row, problems[row["problem_id"]], count_tokens)
-            if prompt.prompt_tokens > config.max_prompt_tokens:
-                plan.dropped[TOO_LONG] += len(turns) - position
-                break
-            yield prompt
+) -> Iterator[dict[str, Any]]:
+    texts = version.table("problems", columns=["problem_id", "tests", "judge"])
+    places = {problem_id: place for place, problem_id in enumerate(texts["problem_id"].to_pylist())}
+    for piece in version.pieces("trajectories"):
+        chosen = pa.array(
+            [plan.turns.get(row_id, []) != [] for row_id in piece["trajectory_id"].to_pylist()], pa.bool_()
+        )
+        for row in piece.filter(chosen).to_pylist():
+            place, turns = places[row["problem_id"]], plan.turns[row["trajectory_id"]]
+            # The problem's own texts: to parse them and to write them again would give the same, at a price.
+            judged_by = {"tests": texts["tests"][place].as_py(), "judge": texts["judge"][place].as_py()}
+            for position, prompt in enumerate(_prompts(turns, row, count_tokens)):
+                if prompt.prompt_tokens > config.max_prompt_tokens:
+                    plan.dropped[TOO_LONG] += len(turns) - position
+                    break
+                yield prompt.to_row() | judged_by
 
 
-def _cut_at(turn: int, row: Mapping[str, Any], problem: Problem, count_tokens: Callable[[Chat], int]) -> Prompt:
-    chat = context(row["messages"], row["num_turns"], turn)
+def _prompts(turns: Sequence[int], row: Mapping[str, Any], count_tokens: Callable[[Chat], int]) -> Iterator[Prompt]:
+    """The prompts of one trajectory, without the tests and the judge of its problem."""
     rates = [fields["pass_rate"] for fields in json.loads(row["turns"])]
     perturbation = None if row["perturbation"] is None else json.loads(row["perturbation"])
-    return Prompt(
-        trajectory_id=row["trajectory_id"] if turn else None,
-        problem_id=problem.problem_id,
-        turn=turn,
-        prompt=chat,
-        tests=problem.tests,
-        judge=problem.judge,
-        prev_best_pass_rate=max(rates[:turn], default=0.0),
-        perturbation=perturbation if turn else None,
-        prompt_tokens=count_tokens(chat),
-        split=row["split"],
-    )
+    for turn in turns:
+        chat = context(row["messages"], row["num_turns"], turn)
+        yield Prompt(
+            trajectory_id=row["trajectory_id"] if turn else None,
+            problem_id=row["problem_id"],
+            turn=turn,
+            prompt=chat,
+            tests=(),
+            judge=Judge(),
+            prev_best_pass_rate=max(rates[:turn], default=0.0),
+            perturbation=perturbation if turn else None,
+            prompt_tokens=count_tokens(chat),
+            split=row["split"],
+        )
 
 
 def context(messages: Chat, turns: int, turn: int) -> Chat:

@@ -22,7 +22,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cobalt_data.commit import Change
 from cobalt_data.dataset import Version
@@ -31,7 +30,6 @@ from cobalt_data.errors import InputError
 from cobalt_data.ids import digest
 from cobalt_data.manifest import Counts
 from cobalt_data.normalise import normalise_program
-from cobalt_data.schemas import ID_COLUMNS
 
 LEVELS = ("trajectories", "prompts")
 REASONS = {"trajectories": "the same programs", "prompts": "the same text"}
@@ -81,21 +79,19 @@ def find_duplicates(version: Version, config: DedupConfig) -> list[Cluster]:
 
 
 def drop_duplicates(version: Version, config: DedupConfig, clusters: Sequence[Cluster]) -> Change:
-    """The change that `find_duplicates` asks for; tables in which nothing is dropped are left as they are."""
-    tables: dict[str, pa.Table] = {}
+    """The change that `find_duplicates` asks for."""
+    removed: dict[str, Sequence[str]] = {}
     counts: dict[str, Counts] = {}
     summary: dict[str, Any] = {}
     levels = [level for level in LEVELS if level in config.levels]
     for level in filter(version.has, levels):
         found = [cluster for cluster in clusters if cluster.level == level]
-        dropped = pa.array([row_id for cluster in found for row_id in cluster.dropped], pa.string())
+        dropped = [row_id for cluster in found for row_id in cluster.dropped]
         rows = version.manifest.rows(level)
         counts[level] = Counts(rows, rows - len(dropped), {REASONS[level]: len(dropped)} if found else {})
         summary[level] = {"clusters": len(found), "largest": max((1 + len(each.dropped) for each in found), default=0)}
-        if found:
-            table = version.table(level)
-            tables[level] = table.filter(pc.invert(pc.is_in(table[ID_COLUMNS[level]], dropped)))
-    return Change("dedup", asdict(config) | {"levels": levels}, None, tables, counts, recorded=summary)
+        removed[level] = dropped
+    return Change("dedup", asdict(config) | {"levels": levels}, None, {}, counts, recorded=summary, removed=removed)
 
 
 def _duplicate_trajectories(version: Version, connection: duckdb.DuckDBPyConnection) -> list[Cluster]:

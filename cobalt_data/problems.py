@@ -16,7 +16,7 @@ def choose_problems(version: Version, split: str | None = None, limit: int | Non
     """
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}: give at least 1, or leave it out for all problems")
-    ids = version.table("problems", split)["problem_id"].to_pylist()
+    ids = version.table("problems", split, ["problem_id"])["problem_id"].to_pylist()
     if not ids:
         sides = ", ".join(version.manifest.splits("problems"))
         raise InputError(f"{version.reference} has no problems on side {split!r}: its sides are {sides}")

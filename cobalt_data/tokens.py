@@ -16,7 +16,7 @@ CHARACTERS_PER_TOKEN = 3.5
 
 def tokenizer_of(version: Version) -> str:
     """The model that made the trajectories of `version`. Raises InputError where there are several, or none."""
-    models = pc.unique(version.table("trajectories")["model"]).to_pylist()
+    models = pc.unique(version.table("trajectories", columns=["model"])["model"]).to_pylist()
     if len(models) > 1:
         raise InputError(
             f"{version.reference} has trajectories of {len(models)} models ({', '.join(sorted(models)[:3])}): "

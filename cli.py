@@ -14,7 +14,7 @@ from cobalt_data.commands import data
 from cobalt_data.commands.options import Backend, Json
 from cobalt_data.console import Screen
 from cobalt_data.errors import CobaltError, Interrupted
-from cobalt_train.commands import demo, evaluate, train
+from cobalt_train.commands import demo, evaluate, training
 
 UsageError = typer.BadParameter.__mro__[1]  # of which Typer shows only this child
 
@@ -27,7 +27,7 @@ app.command()(demo)
 app.add_typer(data, name="data")
 sandbox = typer.Typer(no_args_is_help=True, help="Execute untrusted programs and judge their output.")
 app.add_typer(sandbox, name="sandbox")
-app.command()(train)
+app.add_typer(training, name="train")
 app.command("eval")(evaluate)
 
 
@@ -134,7 +134,7 @@ def main() -> None:
 def _usage_line(error: Any) -> str:
     """What is wrong with the arguments, on one line; nothing where there are none, and the help was shown."""
     message = " ".join(error.format_message().split())
-    command = error.ctx.command_path if error.ctx else "cobalt"
+    command = " ".join(error.ctx.command_path.split()) if error.ctx else "cobalt"
     return f"cobalt: {message.rstrip('.')}; `{command} --help` says how it is used\n" if message else ""
 
 

@@ -29,8 +29,8 @@ BROKEN_OFF = (TransportError, OSError, RuntimeError, ValueError, KeyError)  # th
 
 
 @contextlib.contextmanager
-def hub(reference: HubReference, token: str | None = None) -> Iterator[HfApi]:
-    """A client for one piece of work on one repository. `token=None`: `HF_TOKEN`, or what `hf auth login` keeps.
+def hub(reference: HubReference | str, token: str | None = None) -> Iterator[HfApi]:
+    """A client for one piece of work on one repository, which messages call `reference`. `token=None`: `HF_TOKEN`, or what `hf auth login` keeps.
 
     Raises InputError on a token that cannot be one, HubError where the Hub refuses or cannot be reached.
     """
@@ -59,7 +59,7 @@ def is_stale(error: Any) -> bool:
     return isinstance(error, HfHubHTTPError) and error.response.status_code == STALE
 
 
-def _refusal(error: HfHubHTTPError, reference: HubReference, token: str | None) -> str:
+def _refusal(error: HfHubHTTPError, reference: HubReference | str, token: str | None) -> str:
     status = error.response.status_code
     if isinstance(error, RevisionNotFoundError):
         return f"{reference}: the repository has no such tag"
@@ -68,7 +68,7 @@ def _refusal(error: HfHubHTTPError, reference: HubReference, token: str | None) 
     if status == 401:
         return f"{reference}: the Hub asks for a token; set HF_TOKEN to one from {TOKENS_PAGE}, or run `hf auth login`"
     if status == 404:
-        return f"{reference}: there is no such dataset on the Hub, or it is private and the token does not open it"
+        return f"{reference}: there is no such repository on the Hub, or it is private and the token does not open it"
     if status == STALE:
         return f"{reference}: others keep writing to the repository; repeat when they are done"
     if status == 429:

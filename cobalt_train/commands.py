@@ -1,4 +1,4 @@
-"""`cobalt train`, `cobalt eval` and `cobalt demo`. What they need is imported when they are called."""
+"""`cobalt train`, `cobalt train export`, `cobalt eval` and `cobalt demo`. What they need is imported when they are called."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from cobalt_data.commands.options import (
     Backend,
@@ -25,11 +26,29 @@ from cobalt_data.console import Screen, moment
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+RUN, EXPORT = "run", "export"
 INTERRUPTED = (
     "interrupted: what was saved is whole; give the same command with --resume to go on from the last checkpoint"
 )
 
 
+class TrainOrExport(TyperGroup):
+    """`cobalt train DATASET ...` is the run itself; only the word `export` in its place is another command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if args[:1] == [EXPORT] else [RUN, *args])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return ("" if name == RUN else name), command, rest
+
+
+training = typer.Typer(
+    cls=TrainOrExport, help="Learns from the training prompts of a dataset, or exports a checkpoint."
+)
+
+
+@training.command(RUN, epilog="`cobalt train export --help`: a checkpoint as a plain model, on disk or on the Hub.")
 def train(
     dataset: Reference,
     model: Model,
@@ -95,6 +114,23 @@ def train(
         f"learning curve in {curve}",
         str(result.checkpoint),
     )
+
+
+@training.command(EXPORT)
+def export(
+    checkpoint: Annotated[str, typer.Argument(help="A checkpoint, or a training run, whose last one is meant.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new directory for the model.")] = None,
+    push: Annotated[str | None, typer.Option(metavar="USER/NAME", help="The model repository on the Hub.")] = None,
+    private: Annotated[bool, typer.Option("--private/--public", help="Who may read it, where it is new.")] = True,
+    licence: Annotated[str | None, typer.Option("--license", help="Such as apache-2.0; goes into the card.")] = None,
+    dtype: Annotated[str, typer.Option(help="Of the weights: bfloat16 or float32.")] = "bfloat16",
+    json: Json = False,
+) -> None:
+    """A checkpoint as a plain model with a card that says how it was trained. The token is taken from HF_TOKEN."""
+    from cobalt_train.publish import publish_model
+
+    made = publish_model(checkpoint, output, push, private=private, licence=licence, dtype=dtype)
+    Screen(json).result(asdict(made), *(str(place) for place in (made.directory, made.url) if place))
 
 
 def evaluate(

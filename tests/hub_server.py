@@ -1,6 +1,6 @@
 """A Hugging Face Hub in this process: enough of its HTTP protocol for the real `huggingface_hub` and `datasets` clients.
 
-It keeps dataset repositories in memory: commits (refused with 412 where their parent is stale), tags, LFS objects, private
+It keeps dataset and model repositories in memory: commits (refused with 412 where their parent is stale), tags, LFS objects, private
 repositories and tokens that may read or write. Left out: Xet (clients need HF_HUB_DISABLE_XET=1), branches, pull requests.
 """
 
@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 WRITER, READER = "hf_writer0123456789", "hf_reader0123456789"
-LFS_SUFFIXES = (".parquet",)
+LFS_SUFFIXES = (".parquet", ".safetensors")
 
 
 @dataclass
@@ -245,7 +245,8 @@ class Handler(BaseHTTPRequestHandler):
         if is_new:
             repository = self.server.repositories[name] = Repository(wanted.get("visibility") == "private")
             repository.commit({".gitattributes": File(b"*.parquet filter=lfs\n", lfs=False)})
-        return 200 if is_new else 409, {}, json.dumps({"url": f"{self.server.url}/datasets/{name}"}).encode()
+        kind = "datasets/" if wanted.get("type") == "dataset" else ""
+        return 200 if is_new else 409, {}, json.dumps({"url": f"{self.server.url}/{kind}{name}"}).encode()
 
     def validate(self, _: bytes) -> dict:
         return {"errors": [], "warnings": []}
@@ -315,17 +316,18 @@ class Handler(BaseHTTPRequestHandler):
 
 
 _NAME = r"([\w.-]+/[\w.-]+)"
+_API = "/api/(?:datasets|models)"
 ROUTES = [
     ("POST", "/api/repos/create", "create"),
     ("POST", "/api/validate-yaml", "validate"),
-    ("GET", f"/api/datasets/{_NAME}(?:/revision/([^/]+))?", "info"),
-    ("GET", f"/api/datasets/{_NAME}/tree/([^/]+)(?:/(.+?))?/?", "tree"),
-    ("GET", f"/api/datasets/{_NAME}/refs", "refs"),
-    ("POST", f"/api/datasets/{_NAME}/paths-info/([^/]+)", "paths_info"),
-    ("POST", f"/api/datasets/{_NAME}/preupload/([^/]+)", "preupload"),
-    ("POST", f"/api/datasets/{_NAME}/commit/([^/]+)", "commit"),
-    ("POST", f"/api/datasets/{_NAME}/tag/([^/]+)", "tag"),
-    ("POST", rf"/datasets/{_NAME}\.git/info/lfs/objects/batch", "lfs_batch"),
+    ("GET", f"{_API}/{_NAME}(?:/revision/([^/]+))?", "info"),
+    ("GET", f"{_API}/{_NAME}/tree/([^/]+)(?:/(.+?))?/?", "tree"),
+    ("GET", f"{_API}/{_NAME}/refs", "refs"),
+    ("POST", f"{_API}/{_NAME}/paths-info/([^/]+)", "paths_info"),
+    ("POST", f"{_API}/{_NAME}/preupload/([^/]+)", "preupload"),
+    ("POST", f"{_API}/{_NAME}/commit/([^/]+)", "commit"),
+    ("POST", f"{_API}/{_NAME}/tag/([^/]+)", "tag"),
+    ("POST", rf"(?:/datasets)?/{_NAME}\.git/info/lfs/objects/batch", "lfs_batch"),
     ("PUT", "/lfs/([0-9a-f]{64})", "upload"),
-    ("GET", f"/datasets/{_NAME}/resolve/([^/]+)/(.+)", "resolve"),
+    ("GET", f"(?:/datasets)?/{_NAME}/resolve/([^/]+)/(.+)", "resolve"),
 ]

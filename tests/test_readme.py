@@ -11,6 +11,7 @@ import typer
 
 from cli import app
 from cobalt_data.errors import InputError
+from cobalt_train.commands import RUN
 from cobalt_train.config import parse_settings
 
 README = Path(__file__).parents[1] / "README.md"
@@ -22,7 +23,8 @@ def parse(line: str) -> None:
     """Parses a command line to its end, and runs nothing. Raises KeyError for a verb, UsageError for the rest."""
     command, words = typer.main.get_command(app), shlex.split(line)[1:]
     while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+        is_the_run = RUN in command.commands and words[0] not in command.commands  # as in `cobalt train my-data`
+        command = command.commands[RUN if is_the_run else words.pop(0)]
     command.make_context("cobalt", words)
 
 

@@ -10,46 +10,60 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from cobalt_train.advantages import ADVANTAGES, is_dead
-from cobalt_train.packing import split_rows
+from cobalt_train.packing import Rows, split_rows
 from cobalt_train.rollout import Group
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one prompt that have something to teach: n completions of at most T tokens.
-
-    `old_logprobs` are what the policy ratio divides by; None means the very pass that trains, where the ratio is 1.
-    """
+    """Rows of one prompt that have something to teach: n completions of at most T tokens."""
 
     prompt_id: str
     prompt: tuple[int, ...]
     completions: tuple[tuple[int, ...], ...]
     advantages: Tensor  # (n,) float32
     engine_logprobs: Tensor  # (n, T) float32, padded with 0
-    old_logprobs: Tensor | None = None  # (n, T)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Rows of one or several prompts that are scored in one pass: N completions of at most T tokens.
+
+    `old_logprobs` are what the policy ratio divides by; None means the very pass that trains, where the ratio is 1.
+    """
+
+    groups: tuple[Rows, ...]
+    advantages: Tensor  # (N,)
+    engine_logprobs: Tensor  # (N, T)
+    old_logprobs: Tensor | None = None  # (N, T)
 
     @property
     def lengths(self) -> list[int]:
-        return [len(completion) for completion in self.completions]
+        return [len(completion) for _, completions in self.groups for completion in completions]
 
-    def micro_batches(self, max_tokens: int, shared_prefix: bool) -> list[Batch]:
-        """The same rows, in parts that take at most `max_tokens` tokens each to score."""
-        return [self._take(rows) for rows in split_rows(len(self.prompt), self.lengths, max_tokens, shared_prefix)]
 
-    def _take(self, rows: range) -> Batch:
-        inside = slice(rows.start, rows.stop)
-        width = max(self.lengths[inside])
-        return Batch(
-            self.prompt_id,
-            self.prompt,
-            self.completions[inside],
-            self.advantages[inside],
-            self.engine_logprobs[inside, :width],
-            None if self.old_logprobs is None else self.old_logprobs[inside, :width],
-        )
+def micro_batches(batches: Sequence[Batch], max_tokens: int, shared_prefix: bool) -> list[MicroBatch]:
+    """The rows of all batches, in parts that take at most `max_tokens` tokens each to score."""
+    groups = [(batch.prompt, batch.completions) for batch in batches]
+    return [
+        _gather([(batches[index], slice(rows.start, rows.stop)) for index, rows in part])
+        for part in split_rows(groups, max_tokens, shared_prefix)
+    ]
+
+
+def _gather(parts: Sequence[tuple[Batch, slice]]) -> MicroBatch:
+    groups = tuple((batch.prompt, batch.completions[rows]) for batch, rows in parts)
+    width = max(len(completion) for _, completions in groups for completion in completions)
+    logprobs = [batch.engine_logprobs[rows, :width] for batch, rows in parts]
+    return MicroBatch(
+        groups,
+        advantages=torch.cat([batch.advantages[rows] for batch, rows in parts]),
+        engine_logprobs=torch.cat([F.pad(rows, (0, width - rows.shape[1])) for rows in logprobs]),
+    )
 
 
 @dataclass(frozen=True, slots=True)

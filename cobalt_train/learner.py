@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from cobalt_data.errors import CobaltError
-from cobalt_train.batch import Batch, padded, split_evenly
+from cobalt_train.batch import Batch, MicroBatch, micro_batches, split_evenly
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
@@ -59,42 +59,40 @@ class Learner:
         parts = split_evenly(batches, self._config.optimizer_steps)
         if parts and not self._checked:
             self._check_scores(parts[0][0])
-        parts = [[self._with_old_logprobs(batch, first=part is parts[0]) for batch in part] for part in parts]
-        for part in parts:
-            self._accumulate(part, figures, on_policy=part is parts[0])
+        pieces = [self._pieces(part, first=part is parts[0]) for part in parts]
+        for part, of_part in zip(parts, pieces, strict=True):
+            self._accumulate(of_part, figures, on_policy=part is parts[0])
             if not self._checked:
                 self._check_mismatch(figures)
                 self._checked = True
             self._update(part, figures)
         return figures
 
-    def _with_old_logprobs(self, batch: Batch, first: bool) -> Batch:
-        """Only the first update of a step sees the policy that the completions were drawn from."""
-        if self._config.old_logprobs == "engine":
-            return replace(batch, old_logprobs=batch.engine_logprobs)
+    def _pieces(self, part: Sequence[Batch], first: bool) -> list[MicroBatch]:
+        """The micro-batches of an update. Only the first of a step sees the policy that the completions were drawn from."""
+        config = self._config
+        pieces = micro_batches(part, config.micro_batch_tokens, config.shared_prefix)
+        if config.old_logprobs == "engine":
+            return [replace(piece, old_logprobs=piece.engine_logprobs) for piece in pieces]
         if first:
-            return batch
+            return pieces
         with torch.no_grad():
-            scored = [self._score(self.model, rows) for rows in self._micro_batches(batch)]
-        rows = [row[mask].tolist() for scores in scored for row, mask in zip(scores.logprobs, scores.mask, strict=True)]
-        return replace(batch, old_logprobs=padded(rows))
+            return [replace(piece, old_logprobs=self._score(self.model, piece).logprobs) for piece in pieces]
 
-    def _accumulate(self, part: Sequence[Batch], figures: Figures, on_policy: bool) -> None:
+    def _accumulate(self, pieces: Sequence[MicroBatch], figures: Figures, on_policy: bool) -> None:
         """Adds up the gradient of one update's loss, a micro-batch at a time."""
-        pieces = [rows for batch in part for rows in self._micro_batches(batch)]
-        lengths = torch.tensor([length for rows in pieces for length in rows.lengths])
+        lengths = torch.tensor([length for piece in pieces for length in piece.lengths])
         weights = row_weights(self._config.objective, lengths, self._config.max_tokens)
-        shares = weights.split([len(rows.completions) for rows in pieces])
-        for rows, share in zip(pieces, shares, strict=True):
-            scores = self._score(self.model, rows)
-            token_losses = self._token_losses(rows, scores, figures)
+        for piece, share in zip(pieces, weights.split([len(piece.lengths) for piece in pieces]), strict=True):
+            scores = self._score(self.model, piece)
+            token_losses = self._token_losses(piece, scores, figures)
             loss = reduce(token_losses, scores.mask, share.to(token_losses.device))
             loss.backward()
             figures.add(loss, scores)
             if on_policy:
-                figures.add_mismatch(scores, rows.engine_logprobs)
+                figures.add_mismatch(scores, piece.engine_logprobs)
 
-    def _token_losses(self, rows: Batch, scores: Scores, figures: Figures) -> Tensor:
+    def _token_losses(self, rows: MicroBatch, scores: Scores, figures: Figures) -> Tensor:
         """(n, T) the objective, its correction for the engine, and the divergence from the reference."""
         config, device = self._config, scores.logprobs.device
         old = scores.logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs.to(device)
@@ -136,11 +134,8 @@ class Learner:
                 f"{figures.mismatch_ratio:.3g}, outside [{low}, {high}]; the engine does not serve the weights that are trained"
             )
 
-    def _micro_batches(self, batch: Batch) -> list[Batch]:
-        return batch.micro_batches(self._config.micro_batch_tokens, self._config.shared_prefix)
-
-    def _score(self, model: Any, rows: Batch) -> Scores:
+    def _score(self, model: Any, rows: MicroBatch) -> Scores:
         config = self._config
         narrow = config.compute_dtype == "bfloat16"
         with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=narrow):
-            return score(model, rows.prompt, rows.completions, config.temperature, config.shared_prefix)
+            return score(model, rows.groups, config.temperature, config.shared_prefix)

@@ -1,17 +1,23 @@
-"""Lays the completions of prompts out as a forest in which every shared token stands once.
+"""Lays prompts and their completions out as a forest in which every shared token stands once.
 
-The row of a prompt P with completions R_1..R_n is [P, R_1, ..., R_n]: |P| + sum |R_i| tokens instead of
-n |P| + sum |R_i|. Positions are depths in the tree, so each R_i restarts at |P|. The layout is depth first, which is all
-that `cobalt_train.tree_attention` needs to know. Deeper trees (prompts nested in one another) are segments as well.
+The row of a prompt P with completions R_1..R_n is [P, R_1, ..., R_n]: |P| + sum |R_i| tokens instead of n |P| + sum |R_i|.
+Prompts of one trajectory begin alike, so they share as well: P and the longer P Q are the tree [P, R_1..R_n, Q, S_1..S_m],
+and prompts that have nothing in common are trees side by side. Positions are depths in the tree. The layout is depth first,
+which is all that `cobalt_train.tree_attention` needs to know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from cobalt_data.engines.prefixes import Node, prefix_forest
+
+Rows = tuple[Sequence[int], Sequence[Sequence[int]]]  # a prompt and completions of it, each of at least one token
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,61 +30,102 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedGroup:
-    """One prompt and its completions in one row of L tokens.
+class Packed:
+    """Completions of some prompts in one row of L tokens, M of them the completions'.
 
-    `scored_by[i, t]` is the index of the token whose hidden state predicts token t of completion i: the prompt's last
-    token for t = 0. It is 0 where `mask` is False, beyond the end of a completion.
+    `scored_by` are the tokens whose hidden states predict the M tokens, completion by completion: first the prompt's last.
     """
 
     token_ids: Tensor  # (1, L)
     positions: Tensor  # (1, L)
     segments: tuple[Segment, ...]
-    targets: Tensor  # (n, T) the completions' tokens, padded with 0
-    scored_by: Tensor  # (n, T)
-    mask: Tensor  # (n, T) bool
+    scored_by: Tensor  # (M,)
 
-    def to(self, device: torch.device) -> PackedGroup:
-        return PackedGroup(
-            self.token_ids.to(device),
-            self.positions.to(device),
-            self.segments,
-            self.targets.to(device),
-            self.scored_by.to(device),
-            self.mask.to(device),
-        )
+    def to(self, device: torch.device) -> Packed:
+        return Packed(self.token_ids.to(device), self.positions.to(device), self.segments, self.scored_by.to(device))
 
 
-def pack_group(prompt: Sequence[int], completions: Sequence[Sequence[int]]) -> PackedGroup:
-    """Packs completions of at least one token. The last token of each predicts nothing: its state is not asked for."""
-    length = len(prompt)
-    total = length + sum(map(len, completions))
-    token_ids, positions = list(prompt), list(range(length))
-    segments = [Segment(0, length, total)]
-    width = max(map(len, completions))
-    targets, scored_by = torch.zeros(2, len(completions), width, dtype=torch.long)
-    mask = torch.zeros(len(completions), width, dtype=torch.bool)
-    for row, completion in enumerate(completions):
-        start, end = len(token_ids), len(token_ids) + len(completion)
-        segments.append(Segment(start, end, end))
-        token_ids.extend(completion)
-        positions.extend(range(length, length + len(completion)))
-        targets[row, : len(completion)] = torch.tensor(completion)
-        scored_by[row, : len(completion)] = torch.tensor([length - 1, *range(start, end - 1)])
-        mask[row, : len(completion)] = True
-    return PackedGroup(torch.tensor([token_ids]), torch.tensor([positions]), tuple(segments), targets, scored_by, mask)
+def pack(groups: Sequence[Rows]) -> Packed:
+    """Packs the completions of all groups. The state of a completion's last token predicts nothing that is asked for."""
+    layout = _Layout(groups)
+    for root in prefix_forest([prompt for prompt, _ in groups]):
+        layout.add(root, 0)
+    return Packed(
+        torch.tensor([layout.token_ids]),
+        torch.tensor([layout.positions]),
+        tuple(sorted(layout.segments, key=lambda segment: segment.start)),
+        torch.tensor([index for of_group in layout.scored_by for index in of_group]),
+    )
 
 
-def split_rows(prompt_tokens: int, row_tokens: Sequence[int], limit: int, shared_prefix: bool) -> list[range]:
-    """Cuts the rows of a group into consecutive micro-batches of at most `limit` tokens, a row that is longer alone.
+def padded_targets(groups: Sequence[Rows]) -> tuple[Tensor, Tensor]:
+    """The tokens of all N completions, padded with 0, and a mask that tells which they are, both (N, T)."""
+    rows = [torch.tensor(completion) for _, completions in groups for completion in completions]
+    mask = [torch.ones(len(row), dtype=torch.bool) for row in rows]
+    return pad_sequence(rows, batch_first=True), pad_sequence(mask, batch_first=True)
 
-    Over a shared prefix a micro-batch costs its prompt once, on the plain path once per row.
+
+@dataclass(slots=True)
+class _Layout:
+    """A packed row that grows; `scored_by` is kept per group, in the order in which they were given."""
+
+    groups: Sequence[Rows]
+    token_ids: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    scored_by: list[list[int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scored_by = [[] for _ in self.groups]
+
+    def add(self, node: Node, depth: int) -> None:
+        """Lays out a node whose first token has `depth` tokens before it, and all that is below it."""
+        start, end = self._append(node.tokens, depth)
+        below = depth + len(node.tokens)
+        for group in node.prompts:
+            for completion in self.groups[group][1]:
+                first, last = self._append(completion, below)
+                self.segments.append(Segment(first, last, last))
+                self.scored_by[group] += [end - 1, *range(first, last - 1)]
+        for child in node.children:
+            self.add(child, below)
+        self.segments.append(Segment(start, end, len(self.token_ids)))
+
+    def _append(self, tokens: Sequence[int], depth: int) -> tuple[int, int]:
+        start = len(self.token_ids)
+        self.token_ids.extend(tokens)
+        self.positions.extend(range(depth, depth + len(tokens)))
+        return start, len(self.token_ids)
+
+
+def split_rows(groups: Sequence[Rows], limit: int, shared_prefix: bool) -> list[list[tuple[int, range]]]:
+    """Cuts groups into micro-batches of at most `limit` tokens, a row that is longer alone: lists of (group, its rows).
+
+    The groups come sorted by their prompts, so that those which begin alike lie together, whatever order they were given in.
+    Over a shared prefix a micro-batch costs its packed row; on the plain path its rows are padded to the longest.
     """
-    batches, start, tokens = [], 0, 0
-    for row, length in enumerate(row_tokens):
-        cost = length if shared_prefix and row > start else prompt_tokens + length
-        if row > start and tokens + cost > limit:
-            batches.append(range(start, row))
-            start, tokens, cost = row, 0, prompt_tokens + length
-        tokens += cost
-    return [*batches, range(start, len(row_tokens))]
+    batches: list[list[tuple[int, range]]] = []
+    current: list[tuple[int, range]] = []
+    prompts: list[Sequence[int]] = []
+    tokens = rows = longest = 0  # of the completions so far; of the rows, for the plain path
+    for group in sorted(range(len(groups)), key=lambda group: tuple(groups[group][0])):
+        prompt, completions = groups[group]
+        prompts, first = [*prompts, prompt], 0
+        shared = _forest_tokens(prompts) if shared_prefix else 0
+        for row, completion in enumerate(completions):
+            width = max(longest, len(prompt) + len(completion))
+            cost = shared + tokens + len(completion) if shared_prefix else (rows + 1) * width
+            if rows and cost > limit:
+                batches.append([*current, (group, range(first, row))] if row > first else current)
+                current, prompts, first = [], [prompt], row
+                tokens, rows, width, shared = 0, 0, len(prompt) + len(completion), len(prompt)
+            tokens, rows, longest = tokens + len(completion), rows + 1, width
+        current = [*current, (group, range(first, len(completions)))]
+    return [*batches, current] if current else batches
+
+
+def _forest_tokens(prompts: Sequence[Sequence[int]]) -> int:
+    def of(node: Node) -> int:
+        return len(node.tokens) + sum(map(of, node.children))
+
+    return sum(map(of, prefix_forest(prompts)))

@@ -1,4 +1,4 @@
-"""Log-probabilities of the completions of one prompt under a model, with gradients, the prompt computed once.
+"""Log-probabilities of the completions of prompts under a model, with gradients, each shared token computed once.
 
 `shared_prefix=True` runs the packed row through `cobalt_train.tree_attention`; `False` is the plain path, one row per
 completion with the prompt in each, by the model's own attention. Both give the same numbers, and `check_scores` makes sure.
@@ -16,13 +16,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from cobalt_data.errors import InputError
 from cobalt_train import tree_attention
 from cobalt_train.logprobs import chosen_logprobs
-from cobalt_train.packing import PackedGroup, pack_group
+from cobalt_train.packing import Rows, pack, padded_targets
 
 CHECKED_COMPLETIONS, CHECKED_TOKENS = 2, 32
 TOLERANCE = 2e-3  # in log-probability: float32 over a few hundred layers stays far below, a wrong mask far above
@@ -75,20 +76,14 @@ def checkpoint_layers(model: Any, name: str) -> None:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
 
 
-def score(
-    model: Any,
-    prompt: Sequence[int],
-    completions: Sequence[Sequence[int]],
-    temperature: float = 1.0,
-    shared_prefix: bool = True,
-) -> Scores:
-    """Scores completions of at least one token each, under the model's distribution at `temperature`."""
-    group = pack_group(prompt, completions).to(model.device)
-    hidden = _shared_hidden(model, group) if shared_prefix else _plain_hidden(model, prompt, group)
+def score(model: Any, groups: Sequence[Rows], temperature: float = 1.0, shared_prefix: bool = True) -> Scores:
+    """Scores the completions of some prompts, group by group, under the model's distribution at `temperature`."""
+    hidden_of = _shared_hidden if shared_prefix else _plain_hidden
+    targets, mask = (tensor.to(model.device) for tensor in padded_targets(groups))
     head = model.get_output_embeddings().weight
-    logprobs, entropies = chosen_logprobs(hidden, head, group.targets[group.mask], temperature)
-    empty = torch.zeros(group.mask.shape, dtype=logprobs.dtype, device=logprobs.device)
-    return Scores(empty.masked_scatter(group.mask, logprobs), empty.masked_scatter(group.mask, entropies), group.mask)
+    logprobs, entropies = chosen_logprobs(hidden_of(model, groups), head, targets[mask], temperature)
+    empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=logprobs.device)
+    return Scores(empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropies), mask)
 
 
 def check_scores(
@@ -102,7 +97,7 @@ def check_scores(
     """Compares `score` with the model's own logits on the beginning of a group. Raises InputError where they differ."""
     heads = [completion[:CHECKED_TOKENS] for completion in completions[:CHECKED_COMPLETIONS]]
     with torch.no_grad():
-        scored = score(model, prompt, heads, temperature, shared_prefix)
+        scored = score(model, [(prompt, heads)], temperature, shared_prefix)
         for row, completion in enumerate(heads):
             token_ids = torch.tensor([[*prompt, *completion]], device=model.device)
             output = model(token_ids, use_cache=False, logits_to_keep=len(completion) + 1)
@@ -117,16 +112,23 @@ def check_scores(
                 )
 
 
-def _shared_hidden(model: Any, group: PackedGroup) -> Tensor:
-    """The hidden states (N, H) that predict the N tokens of the completions."""
+def _shared_hidden(model: Any, groups: Sequence[Rows]) -> Tensor:
+    """The hidden states (M, H) that predict the M tokens of the completions."""
+    packed = pack(groups).to(model.device)
     output = model.base_model(
-        input_ids=group.token_ids, position_ids=group.positions, segments=group.segments, use_cache=False
+        input_ids=packed.token_ids, position_ids=packed.positions, segments=packed.segments, use_cache=False
     )
-    return output.last_hidden_state[0, group.scored_by[group.mask]]
+    return output.last_hidden_state[0, packed.scored_by]
 
 
-def _plain_hidden(model: Any, prompt: Sequence[int], group: PackedGroup) -> Tensor:
+def _plain_hidden(model: Any, groups: Sequence[Rows]) -> Tensor:
     """As above, from rows padded at their right end, where causal attention never looks."""
-    prompts = torch.tensor([prompt], device=model.device).expand(len(group.targets), -1)
-    output = model.base_model(input_ids=torch.cat([prompts, group.targets], dim=1), use_cache=False)
-    return output.last_hidden_state[:, len(prompt) - 1 : -1][group.mask]
+    rows = [(prompt, completion) for prompt, completions in groups for completion in completions]
+    token_ids = pad_sequence([torch.tensor([*prompt, *completion]) for prompt, completion in rows], batch_first=True)
+    output = model.base_model(input_ids=token_ids.to(model.device), use_cache=False)
+    return torch.cat(
+        [
+            states[len(prompt) - 1 : len(prompt) + len(completion) - 1]
+            for states, (prompt, completion) in zip(output.last_hidden_state, rows, strict=True)
+        ]
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import takewhile
 
 Tokens = tuple[int, ...]
 
@@ -36,16 +36,26 @@ def prefix_forest(prompts: Sequence[Sequence[int]]) -> tuple[Node, ...]:
 
 
 def _nodes(prompts: list[Tokens], depth: int, indices: dict[Tokens, list[int]]) -> tuple[Node, ...]:
-    """The nodes for sorted, distinct prompts that share their first `depth` tokens."""
+    """The nodes for sorted, distinct prompts that share their first `depth` tokens.
+
+    A prompt that ends where others go on is a leaf of its own beside them: they may share what comes after it.
+    """
     nodes: list[Node] = []
-    for _, group in groupby(prompts, key=lambda prompt: prompt[depth]):
-        together = list(group)
-        end = _common_length(together[0], together[-1])
-        if len(together) > 1 and end - depth >= SHORTEST_SHARED:
-            nodes.append(Node(together[0][depth:end], _nodes(together, end, indices)))
+    while prompts:
+        together = _leading(prompts, depth + SHORTEST_SHARED)
+        first, end = together[0], _common_length(together[0], together[-1])
+        if len(together) > 1:
+            nodes.append(Node(first[depth:end], _nodes(together, end, indices)))
         else:
-            nodes.extend(Node(prompt[depth:], prompts=tuple(indices[prompt])) for prompt in together)
+            nodes.append(Node(first[depth:], prompts=tuple(indices[first])))
+        prompts = prompts[len(together) :]
     return tuple(nodes)
+
+
+def _leading(prompts: list[Tokens], least: int) -> list[Tokens]:
+    """The first of sorted prompts, and those behind it that share `least` tokens with it."""
+    first, *others = prompts
+    return [first, *takewhile(lambda prompt: _common_length(first, prompt) >= least, others)]
 
 
 def _common_length(first: Tokens, last: Tokens) -> int:

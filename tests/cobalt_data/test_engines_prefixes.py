@@ -55,3 +55,15 @@ def test_short_common_parts_are_not_split_off():
 def test_equal_prompts_share_a_leaf():
     (leaf,) = prefix_forest([[1, 2], [1, 2]])
     assert leaf.prompts == (0, 1)
+
+
+def test_turns_of_a_trajectory_share_behind_the_end_of_the_first():
+    first = tuple(range(100))
+    second = (*first, *range(200, 250))
+    third = (*second, *range(300, 310))
+    (root,) = prefix_forest([first, second, third])
+    assert root.tokens == first[:-1]
+    ending, going_on = root.children
+    assert ending.tokens == first[-1:] and ending.prompts == (0,)
+    assert going_on.tokens == (*first[-1:], *second[len(first) : -1])
+    assert [child.prompts for child in going_on.children] == [(1,), (2,)]

@@ -2,28 +2,37 @@ import pytest
 import torch
 from transformers import MistralConfig, MistralForCausalLM, Qwen3NextConfig
 
+from cobalt_data.engines import prefixes
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, resolve_model
-from cobalt_train.packing import split_rows
+from cobalt_train.packing import pack, split_rows
 from cobalt_train.scoring import check_scores, checkpoint_layers, prepare, score
 
 PROMPT = [5, 3, 90, 14, 15, 92, 6]
 COMPLETIONS = [[5, 35, 89, 7], [9], [3, 2, 38, 46, 26, 43], [5, 35, 1]]
+GROUPS = [(PROMPT, COMPLETIONS)]
+LATER = [*PROMPT, 5, 35, 89, 7, 41, 42]  # the next turn: the first completion and its feedback
+TURNS = [
+    (PROMPT, COMPLETIONS),
+    ([*LATER, 3, 8, 44], [[60, 61, 62], [63]]),
+    (LATER, [[9, 8, 7], [3, 8, 44, 51]]),
+    ([11, 12], [[13, 14]]),  # another problem
+]
 
 
-def gradients(model, shared_prefix, prompt=PROMPT, completions=COMPLETIONS):
+def gradients(model, shared_prefix, groups=GROUPS):
     """Log-probabilities, and the gradients of their sum under weights that differ from token to token."""
     model.zero_grad()
-    scores = score(model, prompt, completions, 0.8, shared_prefix)
+    scores = score(model, groups, 0.8, shared_prefix)
     upstream = torch.linspace(-1, 1, scores.mask.numel()).reshape(scores.mask.shape)
     (scores.logprobs * upstream).sum().backward()
     return scores.logprobs.detach(), [parameter.grad.clone() for parameter in model.parameters()]
 
 
-def assert_equal_paths(model, **group):
-    plain, plain_gradients = gradients(model, False, **group)
+def assert_equal_paths(model, groups=GROUPS):
+    plain, plain_gradients = gradients(model, False, groups)
     prepare(model, "it", 64, True)
-    shared, shared_gradients = gradients(model, True, **group)
+    shared, shared_gradients = gradients(model, True, groups)
     torch.testing.assert_close(shared, plain, rtol=1e-5, atol=1e-5)
     ours, theirs = (torch.cat([part.flatten() for part in parts]) for parts in (shared_gradients, plain_gradients))
     assert (ours - theirs).norm() <= 1e-5 * theirs.norm()
@@ -33,13 +42,20 @@ def test_sharing_the_prompt_changes_neither_logprobs_nor_gradients(tiny_llama):
     assert_equal_paths(tiny_llama)
 
 
+@pytest.mark.parametrize("shortest_shared", [1, 4, 32])
+def test_prompts_that_are_nested_change_neither_logprobs_nor_gradients(tiny_llama, monkeypatch, shortest_shared):
+    monkeypatch.setattr(prefixes, "SHORTEST_SHARED", shortest_shared)
+    assert_equal_paths(tiny_llama, TURNS)
+
+
 def test_sharing_the_prompt_changes_nothing_on_the_embedded_model_either():
     try:
         model = load_model(resolve_model("smollm2-135m"), "float32")
     except EngineError as error:
         pytest.skip(str(error))
     prompt = torch.arange(100, 140).tolist()
-    assert_equal_paths(model, prompt=prompt, completions=[[11, 12, 13, 14], [500, 501], [11, 900, 901, 902, 903]])
+    later = [*prompt, 11, 12, 13, 14, 77]
+    assert_equal_paths(model, [(prompt, [[11, 12, 13, 14], [500, 501]]), (later, [[11, 900, 901, 902, 903]])])
 
 
 @pytest.mark.parametrize("shared_prefix", [True, False])
@@ -61,7 +77,7 @@ def test_checkpointed_layers_keep_their_inputs_alone(tiny_llama):
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            score(tiny_llama, PROMPT, COMPLETIONS)
+            score(tiny_llama, GROUPS)
         return kept
 
     prepare(tiny_llama, "it", 64, True)
@@ -76,7 +92,7 @@ def test_a_model_without_marked_layers_cannot_be_checkpointed():
 
 
 def test_scores_are_those_of_the_models_own_logits(tiny_llama):
-    scores = score(tiny_llama, PROMPT, COMPLETIONS, 0.8, shared_prefix=False)
+    scores = score(tiny_llama, GROUPS, 0.8, shared_prefix=False)
     for row, completion in enumerate(COMPLETIONS):
         logits = tiny_llama(torch.tensor([PROMPT + completion])).logits[0, len(PROMPT) - 1 : -1] / 0.8
         table = logits.log_softmax(-1)
@@ -88,8 +104,8 @@ def test_scores_are_those_of_the_models_own_logits(tiny_llama):
 
 def test_the_order_of_completions_only_reorders_their_scores(tiny_llama):
     prepare(tiny_llama, "it", 64, True)
-    forward = score(tiny_llama, PROMPT, COMPLETIONS)
-    backward = score(tiny_llama, PROMPT, COMPLETIONS[::-1])
+    forward = score(tiny_llama, GROUPS)
+    backward = score(tiny_llama, [(PROMPT, COMPLETIONS[::-1])])
     torch.testing.assert_close(forward.logprobs, backward.logprobs.flip(0))
 
 
@@ -118,15 +134,36 @@ def test_the_check_passes_on_a_sound_model_and_stops_a_model_that_treats_its_log
         check_scores(tiny_llama, "toy", PROMPT, COMPLETIONS, 1.0, True)
 
 
+ROWS = [(list(range(10)), [[0] * length for length in (5, 5, 4, 6)])]
+
+
 @pytest.mark.parametrize(
     ("limit", "shared", "batches"),
     [
         (1000, True, [range(4)]),
         (20, True, [range(2), range(2, 4)]),
         (20, False, [range(1), range(1, 2), range(2, 3), range(3, 4)]),
-        (30, False, [range(2), range(2, 4)]),
+        (30, False, [range(2), range(2, 3), range(3, 4)]),
         (1, True, [range(1), range(1, 2), range(2, 3), range(3, 4)]),
     ],
 )
 def test_micro_batches_cover_all_rows_within_the_limit(limit, shared, batches):
-    assert split_rows(10, [5, 5, 4, 6], limit, shared) == batches
+    assert split_rows(ROWS, limit, shared) == [[(0, rows)] for rows in batches]
+
+
+def test_groups_fill_micro_batches_together_and_those_that_begin_alike_lie_side_by_side(monkeypatch):
+    monkeypatch.setattr(prefixes, "SHORTEST_SHARED", 1)
+    parts = split_rows(TURNS, 45, True)
+    assert [[TURNS[group][0] for group, _ in part] for part in parts] == [[PROMPT, LATER, TURNS[1][0]], [[11, 12]]]
+    for part in parts:
+        groups = [(TURNS[group][0], TURNS[group][1][rows.start : rows.stop]) for group, rows in part]
+        assert pack(groups).token_ids.shape[1] <= 45
+    backwards = split_rows(TURNS[::-1], 45, True)
+    assert [[(3 - group, rows) for group, rows in part] for part in backwards] == parts
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("limit", [1, 9, 14, 25, 60, 1000])
+def test_every_row_is_in_one_micro_batch(limit, shared):
+    seen = [(group, row) for part in split_rows(TURNS, limit, shared) for group, rows in part for row in rows]
+    assert sorted(seen) == [(group, row) for group, (_, rows) in enumerate(TURNS) for row in range(len(rows))]

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from cobalt_train.packing import Segment, pack_group
+from cobalt_data.engines import prefixes
+from cobalt_train.packing import Segment, pack
 from cobalt_train.tree_attention import TreeAttention
 
 FOREST = (  # two trees in one row: a prompt with a nested prompt and three leaves, and a single root
@@ -57,10 +58,17 @@ def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
 
 
 def test_a_packed_group_holds_the_prompt_once_and_restarts_positions():
-    group = pack_group([7, 8, 9], [[1, 2], [3], [4, 5, 6]])
-    assert group.token_ids.tolist() == [[7, 8, 9, 1, 2, 3, 4, 5, 6]]
-    assert group.positions.tolist() == [[0, 1, 2, 3, 4, 3, 3, 4, 5]]
-    assert group.segments == (Segment(0, 3, 9), Segment(3, 5, 5), Segment(5, 6, 6), Segment(6, 9, 9))
-    assert group.targets.tolist() == [[1, 2, 0], [3, 0, 0], [4, 5, 6]]
-    assert group.scored_by.tolist() == [[2, 3, 0], [2, 0, 0], [2, 6, 7]]
-    assert group.mask.tolist() == [[True, True, False], [True, False, False], [True, True, True]]
+    packed = pack([([7, 8, 9], [[1, 2], [3], [4, 5, 6]])])
+    assert packed.token_ids.tolist() == [[7, 8, 9, 1, 2, 3, 4, 5, 6]]
+    assert packed.positions.tolist() == [[0, 1, 2, 3, 4, 3, 3, 4, 5]]
+    assert packed.segments == (Segment(0, 3, 9), Segment(3, 5, 5), Segment(5, 6, 6), Segment(6, 9, 9))
+    assert packed.scored_by.tolist() == [2, 3, 2, 2, 6, 7]
+
+
+def test_a_nested_prompt_continues_the_one_that_it_begins_with(monkeypatch):
+    monkeypatch.setattr(prefixes, "SHORTEST_SHARED", 2)
+    packed = pack([([7, 8, 9], [[1, 2]]), ([7, 8, 9, 1, 5], [[3, 4], [6]])])
+    assert packed.token_ids.tolist() == [[7, 8, 9, 1, 2, 9, 1, 5, 3, 4, 6]]
+    assert packed.positions.tolist() == [[0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 5]]
+    assert packed.segments[:2] == (Segment(0, 2, 11), Segment(2, 3, 5))
+    assert packed.scored_by.tolist() == [2, 3, 7, 8, 7]

@@ -66,6 +66,9 @@ def train(
     learning_rate: float | None = None,
     seed: int | None = None,
     backend: Backend = "auto",
+    track: Annotated[
+        list[str] | None, typer.Option(help="tensorboard, wandb or trackio, beside the JSON lines; may be repeated.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint in the directory.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what the run would do and take, and stop.")] = False,
     json: Json = False,
@@ -96,17 +99,21 @@ def train(
         return
 
     from cobalt_train.reporting import draw_curve, step_line
+    from cobalt_train.tracking import require_trackers, tracking
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
 
+    require_trackers(track or ())
     with Pool(backend=backend) as pool, screen.bar("training", INTERRUPTED) as show:
         trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
+        with tracking(track or (), output, asdict(settings), trainer.next_step) as tracked:
 
-        def report(metrics: Mapping[str, Any]) -> None:
-            show(metrics["step"], metrics["steps"], "")
-            screen.remark(step_line(metrics))
+            def report(metrics: Mapping[str, Any]) -> None:
+                show(metrics["step"], metrics["steps"], "")
+                screen.remark(step_line(metrics))
+                tracked(metrics)
 
-        result = trainer.run(report)
+            result = trainer.run(report)
     curve = draw_curve(result.metrics)
     screen.result(
         {**asdict(result), "curve": curve},

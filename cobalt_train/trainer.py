@@ -105,6 +105,10 @@ class Trainer:
         self._metrics = Journal(output / "metrics.jsonl", self._state.step)
         self._samples = Journal(output / "samples.jsonl", self._state.step)
 
+    @property
+    def next_step(self) -> int:
+        return self._state.step + 1
+
     def run(self, progress: Callable[[Metrics], None] | None = None) -> TrainResult:
         """Trains to the last step; `progress` gets each step's metrics. Raises CobaltError, with the last checkpoint intact."""
         if self._state.step >= self.steps:

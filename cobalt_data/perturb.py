@@ -1,24 +1,27 @@
-"""`augment --perturb`: prompts whose last feedback lies about what the public tests expect.
+"""`augment --perturb`: prompts whose last feedback does not tell the truth.
 
-The last program of an eligible prompt (rules in `cobalt_data.perturbation`) is executed against the perturbed public tests,
-and the last feedback becomes what that run says, in the words of the trajectory's own template: verdict and output are true,
-only the expectation lies. Tests, pass rates and rewards of the row stay true. A run that says nothing new leaves its prompt
-ineligible; so does one that the sandbox cannot judge.
+Four kinds. With `swap` and `off-by-one` (`cobalt_data.perturbation`) the last program of an eligible prompt is executed against
+public tests of which some lie, and the last feedback becomes what that run says, in the words of the trajectory's own
+template: verdict and output are true, only the expectation lies. With `stale` and `misreport` (`cobalt_data.misleading`) the
+feedback is another program's, or its verdict lies. Tests, pass rates and rewards of the row stay true. A run that says nothing
+new leaves its prompt ineligible; so does one that the sandbox cannot judge.
 
-Of the eligible prompts exactly `round(fraction * eligible)` have a perturbed version in the end: those that come first in
-the order of a hash of (seed, prompt_id). Prompts that an earlier run with the same kind and seed perturbed count among them
-and keep their places, so that a repetition adds nothing and a larger fraction only adds. The `perturbation` of a row says
-what was done and what the row was before: with `replace` it takes the original's place, which can be restored bit for bit.
+Several kinds may be asked for at once, each for a fraction of the prompts that are eligible for it. A prompt is perturbed in
+one way only: kinds choose in the order of KINDS, each `round(fraction * eligible)` prompts, or as many as are left of them,
+first those that come first in the order of a hash of (seed, kind, prompt_id). Prompts that an earlier run with the same seed
+perturbed count among them and keep their places, so that a repetition adds nothing and a larger fraction only adds.
+
+The `perturbation` of a row says what was done and what the row was before: with `replace` it takes the original's place.
+`cobalt_data.unperturb` restores the originals bit for bit.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,53 +31,74 @@ from cobalt_data.dataset import Version, table_from_rows
 from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.manifest import Counts
-from cobalt_data.perturbation import NO_TURN, SWAP, Pair, eligibility, expected, public_tests, shown_test, swap
+from cobalt_data.misleading import MISREPORT, STALE, Told, misreport, stale
+from cobalt_data.perturbation import EXPECTATION_KINDS, NO_TURN, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
 from cobalt_data.rollouts import SANDBOX_FAILED, public_outcome
-from cobalt_data.rows import Chat, Prompt, Turn
+from cobalt_data.rows import Chat, Prompt
+from cobalt_data.shown import position_in_feedback
+from cobalt_data.stories import Stories, Story, read_stories
 from cobalt_data.templates import Template
 from sandbox import Pool, ProgramResult
 
-PERTURBED = "perturbed prompts"  # the name of the counts: of all prompts, those that got a perturbed version
+KINDS = (MISREPORT, OFF_BY_ONE, SWAP, STALE)  # those that few prompts are eligible for choose first
 
 NO_TRAJECTORY = "its trajectory is not in the dataset"
 UNCHANGED = "the perturbed tests say nothing new"
 BEYOND_FRACTION = "beyond the fraction"
 HAS_ONE = "has its perturbed version already"
+TAKEN = "perturbed by another kind"
 
 
 @dataclass(frozen=True, slots=True)
 class PerturbConfig:
-    """`tokenizer` names what the tokens of the new prompts are counted with; the rest is described above."""
+    """`kinds`: the fraction of each. `tokenizer` names what the tokens of the new prompts are counted with.
+
+    `spare_statement`: no test is made to lie whose true output the first message shows (`cobalt_data.shown`).
+    """
 
     tokenizer: str
-    kind: str = SWAP
-    fraction: float = 0.5
+    kinds: Mapping[str, float] = field(default_factory=lambda: {SWAP: 0.5})
     seed: int = 0
     replace: bool = False
+    spare_statement: bool = True
 
     def __post_init__(self) -> None:
-        if self.kind != SWAP:
-            raise InputError(f"perturb.kind is {self.kind!r}: use {SWAP}")
-        if not 0 <= self.fraction <= 1:
-            raise InputError(f"perturb.fraction is {self.fraction}: give a share in [0, 1]")
+        check_kinds(self.kinds, KINDS)
+
+
+def check_kinds(kinds: Mapping[str, float], known: Collection[str]) -> None:
+    """Raises InputError where a kind is none of `known`, or its fraction no share."""
+    if not kinds:
+        raise InputError(f"perturb.kinds is empty: use {', '.join(known)}")
+    for kind, fraction in kinds.items():
+        if kind not in known:
+            raise InputError(f"perturb.kinds has {kind!r}: use {', '.join(known)}")
+        if not 0 <= fraction <= 1:
+            raise InputError(f"perturb.kinds has the fraction {fraction} for {kind}: give a share in [0, 1]")
+
+
+def counted(kind: str) -> str:
+    """The name of the counts of a kind: of all prompts, those that got a version perturbed like this."""
+    return f"perturbed by {kind}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Story:
-    """What a trajectory tells about the prompts made from it: its turns, and the template that worded them."""
+class _Attempt:
+    """A prompt that may be perturbed: with `lie`, its last program is being executed against the tests that lie."""
 
-    turns: Sequence[Turn]
-    template: Template
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A prompt's last program, being executed against perturbed tests."""
-
+    kind: str
     prompt: Prompt
-    pair: Pair
     template: Template
-    result: Future[ProgramResult]
+    outcome: Told | Future[ProgramResult]
+    lie: Lie | None = None
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What became of a kind: the perturbed version of each eligible prompt, and the others by reason."""
+
+    lies: dict[str, Prompt] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 def perturb(
@@ -88,147 +112,156 @@ def perturb(
     """Adds perturbed prompts, or puts them in the place of their originals.
 
     `template` is needed only where the trajectories were collected with a template of the user's own. `progress` is told
-    the runs done and all of them. Raises InputError where a template is not the one that the trajectories were made with.
+    the attempts done and all of them. Raises InputError where a template is not the one that the trajectories were made with.
     """
     prompts = version.table("prompts")
-    before = _perturbed_before(prompts, config)
-    runs, left_out = _start_runs(version, before, config, pool, template)
-    lies: dict[str, Prompt] = {}
-    for done, run in enumerate(runs, start=1):
-        lie = _finish(run, config, count_tokens)
+    before = _perturbed_before(prompts, config.seed)
+    outcomes = {kind: _Outcome() for kind in KINDS if kind in config.kinds}
+    attempts = _attempts(version, before, config, pool, template, outcomes)
+    for done, attempt in enumerate(attempts, start=1):
+        lie = _finish(attempt, config, count_tokens)
         if isinstance(lie, Prompt):
-            lies[run.prompt.prompt_id] = lie
+            outcomes[attempt.kind].lies[attempt.prompt.prompt_id] = lie
         else:
-            left_out[lie] += 1
+            outcomes[attempt.kind].left_out[lie] += 1
         if progress is not None:
-            progress(done, len(runs))
-    chosen = _first_by_hash(before | lies.keys(), config)
-    new = {original: lie for original, lie in lies.items() if original in chosen}
-    left_out[BEYOND_FRACTION] = len(lies) - len(new)
-    kept = _without(prompts, new.keys()) if config.replace else prompts
-    table = pa.concat_tables([kept, table_from_rows("prompts", [lie.to_row() for lie in new.values()])])
+            progress(done, len(attempts))
+    new = _choose(outcomes, before, config)
+    originals = {original for chosen in new.values() for original in chosen}
+    kept = _without(prompts, originals) if config.replace else prompts
+    rows = [lie.to_row() for chosen in new.values() for lie in chosen.values()]
+    table = pa.concat_tables([kept, table_from_rows("prompts", rows)])
+    eligible = {kind: len(before[kind] | outcome.lies.keys()) for kind, outcome in outcomes.items()}
     return Change(
         operation="augment",
         arguments=asdict(config),
         seed=config.seed,
         tables={"prompts": table},
-        counts={
-            "prompts": Counts(prompts.num_rows, table.num_rows),
-            PERTURBED: Counts(prompts.num_rows, len(new), dict(+left_out)),
+        counts={"prompts": Counts(prompts.num_rows, table.num_rows)}
+        | {
+            counted(kind): Counts(prompts.num_rows, len(new[kind]), dict(+outcome.left_out))
+            for kind, outcome in outcomes.items()
         },
-        recorded={"eligible": len(before | lies.keys())} | ({"template": template.name} if template else {}),
+        recorded={"eligible": eligible} | ({"template": template.name} if template else {}),
     )
 
 
-def _perturbed_before(prompts: pa.Table, config: PerturbConfig) -> set[str]:
-    """The originals, in the table or replaced, that have a perturbed version of this kind and seed."""
-    before = set()
+def _perturbed_before(prompts: pa.Table, seed: int) -> Mapping[str, set[str]]:
+    """By kind, the originals, in the table or replaced, that have a perturbed version with this seed."""
+    before: dict[str, set[str]] = defaultdict(set)
     for text in prompts["perturbation"].drop_null().to_pylist():
         perturbation = json.loads(text)
-        if (
-            perturbation["kind"] == config.kind
-            and perturbation.get("seed") == config.seed
-            and "original" in perturbation
-        ):
-            before.add(perturbation["original"]["prompt_id"])
+        if perturbation.get("seed") == seed and "original" in perturbation:
+            before[perturbation["kind"]].add(perturbation["original"]["prompt_id"])
     return before
 
 
-def _start_runs(
-    version: Version, before: Set[str], config: PerturbConfig, pool: Pool, template: Template | None
-) -> tuple[list[_Run], Counter[str]]:
-    """Starts a run for every prompt that may be eligible; counts the others by reason."""
-    stories = _stories(version, template)
-    runs: list[_Run] = []
-    left_out: Counter[str] = Counter()
+def _attempts(
+    version: Version,
+    before: Mapping[str, Set[str]],
+    config: PerturbConfig,
+    pool: Pool,
+    template: Template | None,
+    outcomes: Mapping[str, _Outcome],
+) -> list[_Attempt]:
+    """Begins with every prompt that may be eligible; counts the others by reason."""
+    stories = read_stories(version, template, all_of_them=STALE in config.kinds)
+    attempts = []
     for row in version.rows("prompts"):
         prompt = Prompt.from_row(row)
-        if prompt.prompt_id in before:
-            left_out[HAS_ONE] += 1
-        elif prompt.turn == 0:
-            left_out[NO_TURN] += 1
-        elif prompt.trajectory_id not in stories:
-            left_out[NO_TRAJECTORY] += 1
-        else:
-            story = stories[prompt.trajectory_id]
-            found = eligibility(prompt, story.turns, story.template.feedback)
-            if found.reason is None:
-                runs.append(_start(prompt, story, found.pairs, config, pool))
+        for kind, outcome in outcomes.items():
+            if prompt.prompt_id in before[kind]:
+                outcome.left_out[HAS_ONE] += 1
+            elif any(prompt.prompt_id in originals for originals in before.values()):
+                outcome.left_out[TAKEN] += 1
             else:
-                left_out[found.reason] += 1
-    return runs, left_out
+                attempt = _attempt(kind, prompt, stories, config, pool)
+                if isinstance(attempt, _Attempt):
+                    attempts.append(attempt)
+                else:
+                    outcome.left_out[attempt] += 1
+    return attempts
 
 
-def _stories(version: Version, template: Template | None) -> dict[str, _Story]:
-    """The trajectories that prompts were made from, by id."""
-    if not version.has("trajectories"):
-        return {}
-    told = set(version.table("prompts")["trajectory_id"].drop_null().to_pylist())
-    templates: dict[str, Template] = {}
-    stories = {}
-    for row in version.rows("trajectories", columns=["trajectory_id", "sampling", "turns"]):
-        if row["trajectory_id"] in told:
-            sampling = row["sampling"]
-            if sampling not in templates:
-                templates[sampling] = _template_of(json.loads(sampling), template)
-            turns = tuple(Turn.from_json(fields) for fields in json.loads(row["turns"]))
-            stories[row["trajectory_id"]] = _Story(turns, templates[sampling])
-    return stories
+def _attempt(kind: str, prompt: Prompt, stories: Stories, config: PerturbConfig, pool: Pool) -> _Attempt | str:
+    """Or why there can be none."""
+    story = stories.of.get(prompt.trajectory_id or "")
+    if story is None:
+        return NO_TRAJECTORY if prompt.turn else NO_TURN
+    reason = unfit(prompt, story.turns)
+    if reason is not None:
+        return reason
+    if kind in EXPECTATION_KINDS:
+        return _run(kind, prompt, story, config, pool)
+    if kind == STALE:
+        said = stories.said[prompt.problem_id]
+        told = stale(prompt, story.turns, said, story.template.hash, config.seed)
+    else:
+        told = misreport(prompt, story.turns, story.template.feedback, config.seed)
+    return told if isinstance(told, str) else _Attempt(kind, prompt, story.template, told)
 
 
-def _template_of(sampling: Mapping[str, Any], given: Template | None) -> Template:
-    name, wanted = sampling.get("template"), sampling.get("template_hash")
-    if given is not None and given.hash == wanted:
-        return given
-    if not isinstance(name, str):
-        raise InputError("the trajectories do not say which template they were made with: they cannot be perturbed")
-    template = Template.load(name)
-    if template.hash != wanted:
-        raise InputError(
-            f"template {name} has changed since the trajectories were made (its hash is {template.hash}, theirs {wanted}): "
-            "give the file that they were made with (--template), or collect again"
-        )
-    return template
-
-
-def _start(prompt: Prompt, story: _Story, pairs: Sequence[Pair], config: PerturbConfig, pool: Pool) -> _Run:
-    pair = pairs[derive_seed(config.seed, "pair", config.kind, prompt.prompt_id) % len(pairs)]
+def _run(kind: str, prompt: Prompt, story: Story, config: PerturbConfig, pool: Pool) -> _Attempt | str:
+    found = eligibility(kind, prompt, story.turns, story.template.feedback, config.spare_statement)
+    if found.reason is not None:
+        return found.reason
+    lie = found.lies[derive_seed(config.seed, "pair", kind, prompt.prompt_id) % len(found.lies)]
     program = story.turns[prompt.turn - 1].program
-    assert program is not None  # or it would not be eligible
-    result = pool.submit(program, swap(public_tests(prompt), pair), prompt.judge, stop_early=True)
-    return _Run(prompt, pair, story.template, result)
+    result = pool.submit(program, lie.told(public_tests(prompt)), prompt.judge, stop_early=True)
+    return _Attempt(kind, prompt, story.template, result, lie)
 
 
-def _finish(run: _Run, config: PerturbConfig, count_tokens: Callable[[Chat], int]) -> Prompt | str:
+def _finish(attempt: _Attempt, config: PerturbConfig, count_tokens: Callable[[Chat], int]) -> Prompt | str:
     """The perturbed prompt, or why there is none."""
-    prompt, tests = run.prompt, swap(public_tests(run.prompt), run.pair)
-    try:
-        results = run.result.result().tests
-    except SandboxError:
-        return SANDBOX_FAILED
-    outcomes = [public_outcome(result) for result in results]
-    feedback = run.template.feedback(tests, outcomes, prompt.judge)
+    prompt, told = attempt.prompt, attempt.outcome
+    if isinstance(told, Future):
+        try:
+            told = _what_the_run_says(attempt, told.result())
+        except SandboxError:
+            return SANDBOX_FAILED
     original = prompt.prompt[-1]["content"]
-    if feedback == original:
+    if told.feedback == original:
         return UNCHANGED
-    true_outputs = [expected(public_tests(prompt)[position]) for position in run.pair]
-    shown = shown_test(tests[:2], outcomes[:2], prompt.judge, run.template.feedback)
     perturbation = {
-        "kind": config.kind,
+        "kind": attempt.kind,
         "seed": config.seed,
-        "tests": list(run.pair),  # positions among the public tests
-        "true_outputs": true_outputs,
-        "shown": None if shown is None else run.pair[shown],  # the test whose false expectation the feedback shows
+        **told.facts,
         "original": {"prompt_id": prompt.prompt_id, "feedback": original, "prompt_tokens": prompt.prompt_tokens},
     }
-    lie = prompt.with_last_message(feedback, perturbation)
+    lie = prompt.with_last_message(told.feedback, perturbation)
     return replace(lie, prompt_tokens=count_tokens(lie.prompt))
 
 
-def _first_by_hash(originals: Set[str], config: PerturbConfig) -> set[str]:
-    """Exactly `round(fraction * n)` of them, the same whatever their order."""
-    in_order = sorted(originals, key=lambda original: (derive_seed(config.seed, config.kind, original), original))
-    return set(in_order[: round(config.fraction * len(in_order))])
+def _what_the_run_says(attempt: _Attempt, result: ProgramResult) -> Told:
+    lie, prompt, feedback = attempt.lie, attempt.prompt, attempt.template.feedback
+    assert lie is not None
+    true, false = public_tests(prompt), lie.told(public_tests(prompt))
+    outcomes = [public_outcome(test) for test in result.tests]
+    lying = len(lie.tests)
+    shown = position_in_feedback(false[:lying], outcomes[:lying], prompt.judge, feedback)
+    facts = lie.facts(true) | {"shown": None if shown is None else lie.tests[shown]}  # whose lie the feedback shows
+    return Told(feedback(false, outcomes, prompt.judge), facts)
+
+
+def _choose(
+    outcomes: Mapping[str, _Outcome], before: Mapping[str, Set[str]], config: PerturbConfig
+) -> dict[str, dict[str, Prompt]]:
+    """By kind, the new perturbed prompts by their originals; what is not chosen is counted."""
+    taken: set[str] = set()
+    new = {}
+    for kind, outcome in outcomes.items():
+        eligible = before[kind] | outcome.lies.keys()
+        chosen = first_by_hash(eligible - taken, round(config.kinds[kind] * len(eligible)), config.seed, kind)
+        new[kind] = {original: lie for original, lie in outcome.lies.items() if original in chosen}
+        outcome.left_out[TAKEN] += len(outcome.lies.keys() & taken)
+        outcome.left_out[BEYOND_FRACTION] += len(outcome.lies.keys() - taken - chosen)
+        taken |= chosen
+    return new
+
+
+def first_by_hash(ids: Collection[str], count: int, seed: int, kind: str) -> set[str]:
+    """`count` of `ids`, the same whatever their order."""
+    return set(sorted(ids, key=lambda each: (derive_seed(seed, kind, each), each))[:count])
 
 
 def _without(prompts: pa.Table, originals: Set[str]) -> pa.Table:

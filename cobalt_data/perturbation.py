@@ -1,50 +1,93 @@
-"""What may be perturbed, and how: public tests that swap their expected outputs (`swap`, the kind of the Cobalt paper).
+"""Expectations that lie: which public tests may be said to expect something else, and what.
 
-A pair of public tests can be swapped if no output satisfies both of their expectations under the problem's checker; so no
-correct program passes a swapped test. The two come first among the perturbed tests, as feedback shows the first failure
-only. Hidden tests and everything that rewards a program stay true.
+- `swap` (the kind of the Cobalt paper): two public tests trade their expected outputs.
+- `off-by-one`: a public test that expects a number, or nothing but numbers, expects one more or one less (the first of them).
 
-A prompt is eligible if it has a program to lie about, its problem has such a pair, and no earlier feedback showed the true
-output of either of the two: a conversation must not contradict itself. Pure functions; running the program is `perturb`'s.
+What is said and what is true differ under the problem's checker: no output satisfies both, so no correct program passes such
+a test. The tests that lie come first, as feedback shows the first failure only. Hidden tests and everything that rewards a
+program stay true.
+
+A prompt is eligible if it has a program to lie about, its problem has such tests, and neither earlier feedback nor (with
+`spare_statement`) the first message showed the true output of one that would lie: a conversation must not contradict itself.
+Pure functions; running the program is `perturb`'s.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import combinations
 from typing import Any
 
 from cobalt_data.ids import canonical_json
-from cobalt_data.rows import Prompt, PublicOutcome, Turn
+from cobalt_data.rows import Prompt, Turn, opening_of
+from cobalt_data.shown import (
+    EXPECTED_FIELD,
+    Feedback,
+    expected,
+    position_in_feedback,
+    positions_in_message,
+    with_expected,
+)
 from sandbox import Judge, Test
 from sandbox.checkers import outputs_match, trees_match
+from sandbox.values import decode, encode
 
-SWAP = "swap"
-
-EXPECTED_FIELD = {"stdin": "output", "call": "expected"}  # an assert has no output of its own to swap
-MARK = "\x00expectation\x00"  # an output that no test expects
+SWAP, OFF_BY_ONE = "swap", "off-by-one"
+EXPECTATION_KINDS = (SWAP, OFF_BY_ONE)
 
 ALREADY_PERTURBED = "perturbed already"
 NO_TURN = "turn 0 has no feedback"
 NO_PROGRAM = "its last completion has no program"
-TOO_FEW_TESTS = "fewer than two public tests with an expected output"
-SAME_OUTPUTS = "its public tests expect the same output"
+TOO_FEW_TESTS = {
+    SWAP: "fewer than two public tests with an expected output",
+    OFF_BY_ONE: "no public test with an expected output",
+}
+NOTHING_TO_CHANGE = {SWAP: "its public tests expect the same output", OFF_BY_ONE: "its public tests expect no number"}
 SHOWN_BEFORE = "earlier feedback shows the true outputs"
+SHOWN_AT_FIRST = "its first message shows the true outputs"
 
 LARGEST_FLOAT = 2**1000
 _INTEGER_TOKEN = re.compile(r"(?<!\S)[+-]?[0-9]+(?!\S)")
+_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,30})(\.[0-9]{1,20})?")
 
-Pair = tuple[int, int]  # positions among the public tests, ascending
-Feedback = Callable[[Sequence[Test], Sequence[PublicOutcome], Judge], str]  # `Template.feedback`
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """`tests` are positions among the public tests, `false_outputs` what each of them is said to expect."""
+
+    kind: str
+    tests: tuple[int, ...]
+    false_outputs: tuple[Any, ...]
+
+    def told(self, tests: Sequence[Test]) -> tuple[Test, ...]:
+        """The public tests as they are told: those that lie first, the others behind them in their order."""
+        lying = zip(self.tests, self.false_outputs, strict=True)
+        return (
+            *(with_expected(tests[position], output) for position, output in lying),
+            *(tests[position] for position in self._honest(len(tests))),
+        )
+
+    def facts(self, tests: Sequence[Test]) -> dict[str, Any]:
+        """What is recorded of it, besides kind and seed."""
+        true = [expected(tests[position]) for position in self.tests]
+        return {"tests": list(self.tests), "true_outputs": true, "false_outputs": list(self.false_outputs)}
+
+    def order(self, tests: int) -> list[int]:
+        """The positions of the tests in the order in which they are told."""
+        return [*self.tests, *self._honest(tests)]
+
+    def _honest(self, tests: int) -> Iterator[int]:
+        return (position for position in range(tests) if position not in self.tests)
 
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """The pairs that may be swapped, or why there is none."""
+    """The lies that may be told, or why there is none."""
 
-    pairs: tuple[Pair, ...] = ()
+    lies: tuple[Lie, ...] = ()
     reason: str | None = None
 
 
@@ -52,69 +95,93 @@ def public_tests(prompt: Prompt) -> tuple[Test, ...]:
     return tuple(test for test in prompt.tests if test["public"])
 
 
-def eligibility(prompt: Prompt, turns: Sequence[Turn], feedback: Feedback) -> Eligibility:
-    """Whether `prompt` may be perturbed; `turns` are those of its trajectory, `feedback` words what they were told."""
+def unfit(prompt: Prompt, turns: Sequence[Turn]) -> str | None:
+    """Why `prompt` can be perturbed in no way at all; `turns` are those of its trajectory."""
     if prompt.perturbation is not None:
-        return Eligibility(reason=ALREADY_PERTURBED)
+        return ALREADY_PERTURBED
     if prompt.turn == 0:
-        return Eligibility(reason=NO_TURN)
-    if turns[prompt.turn - 1].program is None:
-        return Eligibility(reason=NO_PROGRAM)
+        return NO_TURN
+    return NO_PROGRAM if turns[prompt.turn - 1].program is None else None
+
+
+def eligibility(
+    kind: str, prompt: Prompt, turns: Sequence[Turn], feedback: Feedback, spare_statement: bool = True
+) -> Eligibility:
+    """Whether `prompt` may be told such a lie; `feedback` words what its trajectory was told."""
+    reason = unfit(prompt, turns)
+    if reason is not None:
+        return Eligibility(reason=reason)
     tests = public_tests(prompt)
-    if sum(test["kind"] in EXPECTED_FIELD for test in tests) < 2:
-        return Eligibility(reason=TOO_FEW_TESTS)
-    pairs = swappable_pairs(tests, prompt.judge.checker)
-    if not pairs:
-        return Eligibility(reason=SAME_OUTPUTS)
-    earlier = turns[: prompt.turn - 1]
-    shown = {test for turn in earlier if (test := shown_test(tests, turn.public, prompt.judge, feedback)) is not None}
-    pairs = _without(pairs, tests, shown)
-    return Eligibility(tuple(pairs)) if pairs else Eligibility(reason=SHOWN_BEFORE)
+    told = [position_in_feedback(tests, turn.public, prompt.judge, feedback) for turn in turns[: prompt.turn - 1]]
+    first_message = opening_of(prompt.prompt, prompt.turn)[-1]["content"]
+    return eligible_lies(
+        kind,
+        tests,
+        prompt.judge,
+        in_feedback={position for position in told if position is not None},
+        first_message=first_message if spare_statement else "",
+    )
 
 
-def swappable_pairs(tests: Sequence[Test], checker: str) -> list[Pair]:
+def eligible_lies(
+    kind: str, tests: Sequence[Test], judge: Judge, in_feedback: Collection[int] = (), first_message: str = ""
+) -> Eligibility:
+    """The lies about `tests` that contradict neither what feedback has shown nor `first_message`."""
+    if sum(test["kind"] in EXPECTED_FIELD for test in tests) < (2 if kind == SWAP else 1):
+        return Eligibility(reason=TOO_FEW_TESTS[kind])
+    lies = swaps(tests, judge.checker) if kind == SWAP else off_by_ones(tests, judge.checker)
+    if not lies:
+        return Eligibility(reason=NOTHING_TO_CHANGE[kind])
+    lies = _without(lies, tests, in_feedback)
+    if not lies:
+        return Eligibility(reason=SHOWN_BEFORE)
+    lies = _without(lies, tests, positions_in_message(first_message, tests, judge))
+    return Eligibility(tuple(lies)) if lies else Eligibility(reason=SHOWN_AT_FIRST)
+
+
+def swaps(tests: Sequence[Test], checker: str) -> list[Lie]:
     return [
-        (first, second)
+        Lie(SWAP, (first, second), (expected(tests[second]), expected(tests[first])))
         for first, second in combinations(range(len(tests)), 2)
-        if _can_swap(tests[first], tests[second], checker)
+        if _exclude_each_other(tests[first], tests[second], checker)
     ]
 
 
-def swap(tests: Sequence[Test], pair: Pair) -> tuple[Test, ...]:
-    """The tests with the expectations of `pair` exchanged, these two first, the others behind them in their order."""
-    first, second = pair
-    swapped = (
-        with_expected(tests[first], expected(tests[second])),
-        with_expected(tests[second], expected(tests[first])),
-    )
-    return (*swapped, *(test for position, test in enumerate(tests) if position not in pair))
-
-
-def shown_test(
-    tests: Sequence[Test], outcomes: Sequence[PublicOutcome], judge: Judge, feedback: Feedback
-) -> int | None:
-    """The position of the test whose expected output the feedback to `outcomes` shows; None if it shows none.
-
-    Found by asking: with another expectation the feedback would read differently. So it holds for any template.
-    """
-    told = feedback(tests, outcomes, judge)
+def off_by_ones(tests: Sequence[Test], checker: str) -> list[Lie]:
+    found = []
     for position, test in enumerate(tests):
-        if test["kind"] in EXPECTED_FIELD:
-            marked = [*tests[:position], with_expected(test, MARK), *tests[position + 1 :]]
-            if feedback(marked, outcomes, judge) != told:
-                return position
+        for step in (-1, 1):
+            changed = _stepped(test, step)
+            if changed is not None and _exclude_each_other(test, with_expected(test, changed), checker):
+                found.append(Lie(OFF_BY_ONE, (position,), (changed,)))
+    return found
+
+
+def _stepped(test: Test, step: int) -> Any | None:
+    """The test's expected output with its first number changed by `step`; None where it holds anything but numbers."""
+    if test["kind"] == "stdin":
+        tokens = test["output"].split()
+        if not tokens or not all(map(_NUMBER.fullmatch, tokens)):
+            return None
+        return test["output"].replace(tokens[0], str(Decimal(tokens[0]) + step), 1)
+    if test["kind"] == "call":
+        value = _value_stepped(decode(test["expected"]), step)
+        return None if value is None else encode(value)
     return None
 
 
-def expected(test: Test) -> Any:
-    return test[EXPECTED_FIELD[test["kind"]]]
+def _value_stepped(value: Any, step: int) -> Any | None:
+    if isinstance(value, (list, tuple)):
+        first = _value_stepped(value[0], step) if value and all(map(_is_number, value)) else None
+        return None if first is None else type(value)((first, *value[1:]))
+    return value + step if _is_number(value) else None
 
 
-def with_expected(test: Test, value: Any) -> Test:
-    return {**test, EXPECTED_FIELD[test["kind"]]: value}
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < LARGEST_FLOAT  # of which nan is none
 
 
-def _can_swap(first: Test, second: Test, checker: str) -> bool:
+def _exclude_each_other(first: Test, second: Test, checker: str) -> bool:
     """Whether no output satisfies both expectations. Under a tolerance that takes more than being unequal."""
     kind = first["kind"]
     if kind != second["kind"] or kind not in EXPECTED_FIELD:
@@ -141,10 +208,10 @@ def _tree_in_floats(tree: Any) -> Any:
     return float(tree) if type(tree) is int and abs(tree) < LARGEST_FLOAT else tree
 
 
-def _without(pairs: Sequence[Pair], tests: Sequence[Test], shown: Collection[int]) -> list[Pair]:
-    """The pairs that touch no shown test, nor one that asks the same as a shown test."""
+def _without(lies: Sequence[Lie], tests: Sequence[Test], shown: Collection[int]) -> list[Lie]:
+    """The lies that touch no shown test, nor one that asks the same as a shown test."""
     questions = {_question(tests[position]) for position in shown}
-    return [pair for pair in pairs if not any(_question(tests[position]) in questions for position in pair)]
+    return [lie for lie in lies if not any(_question(tests[position]) in questions for position in lie.tests)]
 
 
 def _question(test: Test) -> str:

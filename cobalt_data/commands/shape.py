@@ -58,11 +58,21 @@ def augment(
     perturb: Annotated[
         bool, typer.Option("--perturb", help="Add prompts whose last feedback comes from perturbed tests.")
     ] = False,
-    kind: Annotated[str, typer.Option(help="swap: two public tests trade their expected outputs.")] = "swap",
-    fraction: Annotated[float, typer.Option(help="Share of the eligible prompts.")] = 0.5,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND[=FRACTION]",
+            help="swap (two public tests trade their expected outputs), off-by-one (a number is changed by one), stale "
+            "(feedback to another program) or misreport (a passing program fails); may be repeated. Default: swap.",
+        ),
+    ] = None,
+    fraction: Annotated[float, typer.Option(help="Share of the eligible, for kinds that name none.")] = 0.5,
     replace: Annotated[
         bool, typer.Option("--replace", help="Rewrite prompts instead of adding to them; originals are kept inside.")
     ] = False,
+    spare_statement: Annotated[
+        bool, typer.Option(help="Make no test lie whose true output the first message shows.")
+    ] = True,
     seed: Seed = 0,
     tokenizer: Tokenizer = None,
     template: Annotated[
@@ -77,7 +87,7 @@ def augment(
     """Feedback that a model should learn to distrust."""
     from cobalt_data.dataset import open_version
     from cobalt_data.errors import InputError
-    from cobalt_data.perturb import PERTURBED, PerturbConfig
+    from cobalt_data.perturb import PerturbConfig
     from cobalt_data.perturb import perturb as verb
     from cobalt_data.templates import Template
     from cobalt_data.tokens import token_counter, tokenizer_of
@@ -86,15 +96,31 @@ def augment(
     if not perturb:
         raise InputError("augment: say how: --perturb")
     screen, version = Screen(json, quiet), open_version(dataset)
-    config = PerturbConfig(tokenizer or tokenizer_of(version), kind, fraction, seed, replace)
+    kinds = _fractions(kind or ["swap"], fraction)
+    config = PerturbConfig(tokenizer or tokenizer_of(version), kinds, seed, replace, spare_statement)
     given, count_tokens = Template.load(template) if template else None, token_counter(config.tokenizer)
     with Pool(backend=backend) as pool, screen.bar("running against perturbed tests") as show:
         change = verb(version, config, pool, count_tokens, given, progress=lambda done, of: show(done, of, ""))
-    if not change.recorded["eligible"]:
-        screen.remark(
-            f"0 eligible prompts: none of {change.counts[PERTURBED].rows_in} can be perturbed; the reasons follow"
-        )
+    for name, eligible in change.recorded["eligible"].items():
+        if not eligible:
+            screen.remark(f"{name}: no prompt is eligible; the reasons follow")
     screen.change(change, version, output)
+
+
+def _fractions(kinds: list[str], default: float) -> dict[str, float]:
+    """`KIND` or `KIND=FRACTION`, each once. Raises InputError."""
+    from cobalt_data.errors import InputError
+
+    fractions: dict[str, float] = {}
+    for text in kinds:
+        kind, has_own, own = text.partition("=")
+        if kind in fractions:
+            raise InputError(f"--kind {kind} is given twice: give each kind once")
+        try:
+            fractions[kind] = float(own) if has_own else default
+        except ValueError:
+            raise InputError(f"--kind {text}: {own!r} is no number: give a share in [0, 1]") from None
+    return fractions
 
 
 def dedup(

@@ -20,17 +20,19 @@ from builders import (
 from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
-from cobalt_data.perturb import PERTURBED, PerturbConfig, perturb
+from cobalt_data.perturb import PerturbConfig, counted, perturb
 from cobalt_data.rows import Prompt
 from cobalt_data.schemas import TABLES
 from sandbox import Judge, Pool
 
-EVERY = PerturbConfig(tokenizer="words", fraction=1.0)
+EVERY = PerturbConfig(tokenizer="words", kinds={"swap": 1.0})
+SWAPPED = counted("swap")
 RIGHT = "print(2 * int(input()))"
 WRONG = "print(3 * int(input()))"
 CRASH = "print(int(input()) / 0)"
 INVALID = "print(("
 SILENT = "pass"
+FACTS = {"kind", "seed", "tests", "true_outputs", "false_outputs", "shown", "original"}
 PROGRAMS = [[WRONG, RIGHT], [CRASH, WRONG, RIGHT], [INVALID, CRASH], [SILENT, None], [RIGHT, WRONG]]
 
 
@@ -107,43 +109,43 @@ def test_a_crash_stays_a_crash_and_shows_no_false_expectation(everything):
 
 def test_what_is_not_eligible_is_counted_by_reason_and_nobody_is_forgotten(prepared, everything):
     counts = everything.counts
-    reasons = counts[PERTURBED].dropped
+    reasons = counts[SWAPPED].dropped
     assert reasons["turn 0 has no feedback"] == 3
     assert reasons["its last completion has no program"] == 3
     assert reasons["the perturbed tests say nothing new"] >= 3  # programs that are no Python
-    assert counts[PERTURBED].rows_in == prepared.manifest.rows("prompts") == counts["prompts"].rows_in
-    assert counts[PERTURBED].rows_in - sum(reasons.values()) == counts[PERTURBED].rows_out
-    assert counts["prompts"].rows_out == counts["prompts"].rows_in + counts[PERTURBED].rows_out
+    assert counts[SWAPPED].rows_in == prepared.manifest.rows("prompts") == counts["prompts"].rows_in
+    assert counts[SWAPPED].rows_in - sum(reasons.values()) == counts[SWAPPED].rows_out
+    assert counts["prompts"].rows_out == counts["prompts"].rows_in + counts[SWAPPED].rows_out
 
 
 @pytest.mark.parametrize("fraction", [0, 0.1, 0.5, 0.77, 1])
 def test_exactly_the_fraction_of_the_eligible_is_perturbed(prepared, pool, everything, fraction):
-    change = perturb(prepared, replace(EVERY, fraction=fraction), pool, count_words)
-    eligible = change.recorded["eligible"]
+    change = perturb(prepared, replace(EVERY, kinds={"swap": fraction}), pool, count_words)
+    eligible = change.recorded["eligible"]["swap"]
     assert eligible == len(lies(everything)) > 10
-    assert len(lies(change)) == change.counts[PERTURBED].rows_out == round(fraction * eligible)
+    assert len(lies(change)) == change.counts[SWAPPED].rows_out == round(fraction * eligible)
 
 
 def test_a_larger_fraction_only_adds(prepared, pool):
-    few = perturb(prepared, replace(EVERY, fraction=0.3), pool, count_words)
-    many = perturb(prepared, replace(EVERY, fraction=0.6), pool, count_words)
+    few = perturb(prepared, replace(EVERY, kinds={"swap": 0.3}), pool, count_words)
+    many = perturb(prepared, replace(EVERY, kinds={"swap": 0.6}), pool, count_words)
     assert {lie.prompt_id for lie in lies(few)} < {lie.prompt_id for lie in lies(many)}
 
 
 @pytest.mark.parametrize("replaces", [False, True])
 def test_a_second_run_with_the_same_seed_adds_nothing_and_another_seed_does(prepared, pool, tmp_path, replaces):
-    config = replace(EVERY, fraction=0.5, replace=replaces)
+    config = replace(EVERY, kinds={"swap": 0.5}, replace=replaces)
     once = commit(perturb(prepared, config, pool, count_words), [prepared], tmp_path / "d")
     again = perturb(once, config, pool, count_words)
-    assert again.counts[PERTURBED].rows_out == 0
+    assert again.counts[SWAPPED].rows_out == 0
     assert commit(again, [once]).manifest.tables["prompts"] == once.manifest.tables["prompts"]
-    assert perturb(once, replace(config, seed=1), pool, count_words).counts[PERTURBED].rows_out > 0
-    more = perturb(once, replace(config, fraction=1), pool, count_words)
-    assert len(lies(more)) == more.recorded["eligible"]
+    assert perturb(once, replace(config, seed=1), pool, count_words).counts[SWAPPED].rows_out > 0
+    more = perturb(once, replace(config, kinds={"swap": 1}), pool, count_words)
+    assert len(lies(more)) == more.recorded["eligible"]["swap"]
 
 
 def test_replacing_takes_the_place_of_the_originals(prepared, pool):
-    config = replace(EVERY, fraction=0.5)
+    config = replace(EVERY, kinds={"swap": 0.5})
     added = perturb(prepared, config, pool, count_words)
     replaced = perturb(prepared, replace(config, replace=True), pool, count_words)
     assert {lie.prompt_id for lie in lies(added)} == {lie.prompt_id for lie in lies(replaced)}
@@ -155,12 +157,12 @@ def test_replacing_takes_the_place_of_the_originals(prepared, pool):
 def test_perturbed_prompts_are_not_perturbed_again(prepared, pool, everything, tmp_path):
     once = commit(everything, [prepared], tmp_path / "d")
     twice = perturb(once, replace(EVERY, seed=1), pool, count_words)
-    assert twice.counts[PERTURBED].dropped["perturbed already"] == len(lies(twice)) - twice.counts[PERTURBED].rows_out
+    assert twice.counts[SWAPPED].dropped["perturbed already"] == len(lies(twice)) - twice.counts[SWAPPED].rows_out
 
 
 def test_another_seed_chooses_other_prompts_and_other_tests(prepared, pool):
     def chosen(seed):
-        change = perturb(prepared, replace(EVERY, fraction=0.5, seed=seed), pool, count_words)
+        change = perturb(prepared, replace(EVERY, kinds={"swap": 0.5}, seed=seed), pool, count_words)
         return {(lie.perturbation["original"]["prompt_id"], *lie.perturbation["tests"]) for lie in lies(change)}
 
     assert chosen(0) != chosen(1)
@@ -171,7 +173,7 @@ def test_workers_and_the_order_of_rows_do_not_matter(prepared, tmp_path):
     tables = []
     for version, workers in ((prepared, 1), (shuffled, 2)):
         with Pool(backend="process", workers=workers) as pool:
-            change = perturb(version, replace(EVERY, fraction=0.5), pool, count_words)
+            change = perturb(version, replace(EVERY, kinds={"swap": 0.5}), pool, count_words)
         tables.append(sorted(change.tables["prompts"].to_pylist(), key=lambda row: row["prompt_id"]))
     assert tables[0] == tables[1]
 
@@ -194,8 +196,8 @@ def test_nothing_to_perturb_is_a_change_with_counts(tmp_path, pool):
     version = make_dataset(tmp_path / "d", [problem], [executed(problem, [WRONG, RIGHT], pool)])
     version = commit(cut(version, CutConfig("words", select="all"), count_words), [version])
     change = perturb(version, EVERY, pool, count_words)
-    assert change.recorded["eligible"] == 0 and change.counts[PERTURBED].rows_out == 0
-    assert sum(change.counts[PERTURBED].dropped.values()) == 3
+    assert change.recorded["eligible"]["swap"] == 0 and change.counts[SWAPPED].rows_out == 0
+    assert sum(change.counts[SWAPPED].dropped.values()) == 3
     commit(change, [version])
 
 
@@ -220,7 +222,7 @@ def test_progress_counts_the_runs(prepared, pool):
     seen = []
     change = perturb(prepared, EVERY, pool, count_words, progress=lambda done, runs: seen.append((done, runs)))
     runs = seen[-1][1]
-    assert seen == [(done, runs) for done in range(1, runs + 1)] and runs >= change.recorded["eligible"]
+    assert seen == [(done, runs) for done in range(1, runs + 1)] and runs >= change.recorded["eligible"]["swap"]
 
 
 def test_a_dataset_without_prompts_says_what_to_do(tmp_path, pool):
@@ -228,12 +230,12 @@ def test_a_dataset_without_prompts_says_what_to_do(tmp_path, pool):
         perturb(make_dataset(tmp_path / "d", [make_problem()]), EVERY, pool, count_words)
 
 
-@pytest.mark.parametrize("wrong", [{"kind": "stale"}, {"fraction": 1.5}, {"fraction": float("nan")}])
+@pytest.mark.parametrize("wrong", [{"swop": 0.5}, {"swap": 1.5}, {"stale": float("nan")}, {}])
 def test_settings_out_of_range_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=f"perturb.{next(iter(wrong))}"):
-        replace(EVERY, **wrong)
+    with pytest.raises(InputError, match=r"perturb\.kinds"):
+        replace(EVERY, kinds=wrong)
 
 
 def test_the_recorded_perturbation_is_plain_json(everything):
     for text in everything.tables["prompts"]["perturbation"].drop_null().to_pylist():
-        assert set(json.loads(text)) == {"kind", "seed", "tests", "true_outputs", "shown", "original"}
+        assert set(json.loads(text)) == FACTS

@@ -39,6 +39,7 @@ from cobalt_data.sources import source_digest
 from cobalt_data.split import SplitConfig, split
 from cobalt_data.templates import Template
 from cobalt_data.tokens import token_counter
+from cobalt_data.unperturb import unperturb
 from sandbox import Pool
 
 Config = TypeVar("Config")
@@ -201,6 +202,7 @@ REPEATED: Mapping[str, Callable[[Replay], Change]] = {
     "collect": _collect,
     "cut": _cut,
     "augment": _augment,
+    "unperturb": lambda again: unperturb(again.parent),
     "dedup": _dedup,
 }
 

@@ -58,6 +58,9 @@ def augment(
     perturb: Annotated[
         bool, typer.Option("--perturb", help="Add prompts whose last feedback comes from perturbed tests.")
     ] = False,
+    unperturb: Annotated[
+        bool, typer.Option("--unperturb", help="Undo it all: put the originals back, bit for bit.")
+    ] = False,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,11 +94,15 @@ def augment(
     from cobalt_data.perturb import perturb as verb
     from cobalt_data.templates import Template
     from cobalt_data.tokens import token_counter, tokenizer_of
+    from cobalt_data.unperturb import unperturb as undo
     from sandbox import Pool
 
-    if not perturb:
-        raise InputError("augment: say how: --perturb")
+    if perturb == unperturb:
+        raise InputError("augment: say how: --perturb or --unperturb")
     screen, version = Screen(json, quiet), open_version(dataset)
+    if unperturb:
+        screen.change(undo(version), version, output)
+        return
     kinds = _fractions(kind or ["swap"], fraction)
     config = PerturbConfig(tokenizer or tokenizer_of(version), kinds, seed, replace, spare_statement)
     given, count_tokens = Template.load(template) if template else None, token_counter(config.tokenizer)

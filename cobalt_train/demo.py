@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from cobalt_data.collection import CollectConfig, collect
 from cobalt_data.commit import Change, commit
 from cobalt_data.console import Screen, clock, moment
-from cobalt_data.cut import CutConfig, cut
+from cobalt_data.cut import CutConfig, Select, cut
 from cobalt_data.dataset import Version, open_version, version_ids
 from cobalt_data.dedup import DedupConfig, dedup
 from cobalt_data.engines.base import Sampling
@@ -35,21 +35,30 @@ from cobalt_train.reporting import scores_table, step_line
 from cobalt_train.trainer import Trainer
 from sandbox import Pool
 
-DIFFICULTY = "easy"  # what a model of 135M parameters solves now and then
-HELD_OUT = "test_variants"  # new variants of families that are trained on
-TURNS = 3
 SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=64)
-COLLECT = CollectConfig(n=4, turns=TURNS, sampling=SAMPLING, split="train", limit=16)
-EVALUATED_PROBLEMS, EVALUATED_SAMPLES = 24, 2
-STEPS = 5
+COLLECT = CollectConfig(n=4, turns=3, sampling=SAMPLING, split="train", limit=16)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
+    """By default what fits into ten minutes on two cores, and what a model of 135M parameters solves now and then."""
+
+    difficulty: str = "easy"
+    held_out: str = "test_variants"  # new variants of families that are trained on
+    collect: CollectConfig = COLLECT
+    select: Select = "improving"
+    evaluated_problems: int = 24
+    evaluated_samples: int = 2
+    steps: int = 5
+
 
 INTERRUPTED = "interrupted; what is finished is kept: give the same command again to go on"
 
 
-def run_demo(output: Path, backend: str, screen: Screen) -> None:
+def run_demo(output: Path, backend: str, screen: Screen, settings: DemoSettings | None = None) -> None:
     """Runs the demo in the directory `output`. Raises CobaltError as its parts do."""
     started = time.monotonic()
-    demo = _Demo(output, screen)
+    demo = _Demo(output, screen, settings or DemoSettings())
     with Pool(backend=backend) as pool:
         demo.say(f"programs run in: {pool.backend}")
         version = demo.problems()
@@ -62,23 +71,24 @@ def run_demo(output: Path, backend: str, screen: Screen) -> None:
 class _Demo:
     """The stages, each of which finds its result in the directory or makes it."""
 
-    def __init__(self, output: Path, screen: Screen) -> None:
+    def __init__(self, output: Path, screen: Screen, settings: DemoSettings) -> None:
         self._dataset, self._run = output / "dataset", output / "model"
-        self._output, self._screen = output, screen
+        self._output, self._screen, self._settings = output, screen, settings
         self.say = screen.remark
         self._claim(output / "demo.json")
 
     def _claim(self, file: Path) -> None:
         """Marks the directory as that of a demo with these settings. Raises InputError if it is that of another."""
-        settings = canonical_json([DIFFICULTY, HELD_OUT, asdict(COLLECT), EVALUATED_PROBLEMS, EVALUATED_SAMPLES, STEPS])
+        settings = canonical_json(asdict(self._settings))
         if file.exists() and file.read_text(encoding="utf-8") != settings:
             raise InputError(f"{self._output} holds a demo with other settings: remove it, or choose another with -o")
         self._output.mkdir(parents=True, exist_ok=True)
         _write_whole(file, settings)
 
     def problems(self) -> Version:
-        imported = import_problems(None, "embedded").of_difficulty(DIFFICULTY)
-        change = imported.as_change("embedded", format="embedded", difficulty=DIFFICULTY)
+        difficulty = self._settings.difficulty
+        imported = import_problems(None, "embedded").of_difficulty(difficulty)
+        change = imported.as_change("embedded", format="embedded", difficulty=difficulty)
         version = self._told(commit(change, dataset=self._dataset))
         return self._made("split", version, lambda: split(version, SplitConfig()))
 
@@ -93,12 +103,16 @@ class _Demo:
         with self._screen.bar("collecting") as show:
 
             def collected() -> Version:
-                with collect(version, engine, pool, COLLECT, progress=lambda at: show(*moment(at))) as outcome:
+                with collect(
+                    version, engine, pool, self._settings.collect, progress=lambda at: show(*moment(at))
+                ) as outcome:
                     return commit(outcome.change, [version])
 
             trajectories = self._found("collect", version) or self._told(collected())
         cut_version = self._made(
-            "cut", trajectories, lambda: cut(trajectories, CutConfig(EMBEDDED, "improving"), engine.count_tokens)
+            "cut",
+            trajectories,
+            lambda: cut(trajectories, CutConfig(EMBEDDED, self._settings.select), engine.count_tokens),
         )
         perturbed = self._made(
             "augment", cut_version, lambda: perturb(cut_version, PerturbConfig(EMBEDDED), pool, engine.count_tokens)
@@ -107,9 +121,10 @@ class _Demo:
 
     def training(self, version: Version, pool: Pool) -> Path:
         """The last checkpoint of a short run."""
-        config = load_config(preset="cpu-small", steps=STEPS, save_every=3, max_tokens=SAMPLING.max_tokens)
+        steps, max_tokens = self._settings.steps, self._settings.collect.sampling.max_tokens
+        config = load_config(preset="cpu-small", steps=steps, save_every=3, max_tokens=max_tokens)
         begun = (self._run / "run.json").exists()
-        if checkpoint_directory(self._run).name == f"checkpoint-{STEPS:06d}":
+        if checkpoint_directory(self._run).name == f"checkpoint-{steps:06d}":
             return checkpoint_directory(self._run)
         with self._screen.bar("training", INTERRUPTED) as show:
             trainer = Trainer(config, version, EMBEDDED, self._run, pool=pool, resume=begun)
@@ -121,30 +136,30 @@ class _Demo:
             return trainer.run(report).checkpoint
 
     def evaluation(self, label: str, version: Version, engine: TransformersEngine, pool: Pool) -> Evaluation:
+        settings = self._settings
         kept = self._output / f"{label.replace(' ', '-')}-{engine.model_revision[:12]}.json"
         if kept.exists():
             return Evaluation.from_json(json.loads(kept.read_text(encoding="utf-8")))
-        problems = choose_problems(version, HELD_OUT, EVALUATED_PROBLEMS)
+        problems = choose_problems(version, settings.held_out, settings.evaluated_problems)
         with self._screen.bar(f"Pass@1 {label}", INTERRUPTED) as show:
             measured = evaluate(
                 problems,
                 engine,
                 pool,
                 template_for("auto", engine.model),
-                SAMPLING,
-                turns=TURNS,
-                n=EVALUATED_SAMPLES,
+                settings.collect.sampling,
+                turns=settings.collect.turns,
+                n=settings.evaluated_samples,
                 progress=lambda at: show(*moment(at)),
             )
         _write_whole(kept, json.dumps(measured.to_json()))
-        self.say(
-            f"Pass@1 {label}: {', '.join(f'{score.pass_at_1:.1%}' for score in measured.scores)} at turns 0 to {TURNS - 1}"
-        )
+        shares = ", ".join(f"{score.pass_at_1:.1%}" for score in measured.scores)
+        self.say(f"Pass@1 {label}: {shares} at turns 0 to {settings.collect.turns - 1}")
         return measured
 
     def report(self, version: Version, checkpoint: Path, before: Evaluation, after: Evaluation, seconds: float) -> None:
         columns = {"before": before.scores, "after": after.scores, "difference": compare(before, after)}
-        problems = f"{EVALUATED_PROBLEMS} held-out problems, 95 % intervals over problems"
+        problems = f"{self._settings.evaluated_problems} held-out problems, 95 % intervals over problems"
         self._screen.result(
             {
                 "dataset": version.reference,

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import duckdb
 
 MEMORY_LIMIT = "2GB"
+HELD_OUT_FIRST = "CASE split WHEN 'train' THEN 2 WHEN 'unsplit' THEN 2 WHEN 'validation' THEN 1 ELSE 0 END"
 
 
 @contextlib.contextmanager

@@ -13,9 +13,14 @@ Left out: reordered statements and expressions that compute the same. Those are 
 from __future__ import annotations
 
 import ast
+import json
+import sys
+import threading
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+
+Source = tuple[str, tuple[str, ...]]  # a program and the names to keep
 
 NAME_LOOKUPS = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
 NOT_PARSED = "# not parsed:"  # begins the form of such a program: no other form has a comment
@@ -36,6 +41,15 @@ def normalise_program(source: str, keep: Collection[str] = ()) -> str:
         return ast.unparse(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"{NOT_PARSED} {' '.join(source.split())}"
+
+
+def normalise_programs(programs: Sequence[Source]) -> list[str]:
+    """The normal form of each, made in a thread of its own: what nests too deeply must not depend on the caller's stack."""
+    forms: list[str] = []
+    thread = threading.Thread(target=lambda: forms.extend(normalise_program(source, keep) for source, keep in programs))
+    thread.start()
+    thread.join()
+    return forms
 
 
 def _drop_strings(body: list[ast.stmt]) -> None:
@@ -248,3 +262,7 @@ class _Names(ast.NodeVisitor):
     def _leave(self) -> None:
         assert self.scope.parent is not None
         self.scope = self.scope.parent
+
+
+if __name__ == "__main__":  # a share of `cobalt_data.normal_forms`
+    json.dump(normalise_programs(json.load(sys.stdin)), sys.stdout)

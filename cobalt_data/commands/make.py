@@ -30,16 +30,20 @@ def split(
     test: float = 0.1,
     seed: Seed = 0,
     reassign: Annotated[bool, typer.Option("--reassign", help="Also move problems that have a side already.")] = False,
+    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which statements stay together.")] = 0.7,
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Places every problem on a side; all that is made from it follows."""
+    """Places every problem on a side, near-duplicates together; all that is made from it follows."""
     from cobalt_data.dataset import open_version
     from cobalt_data.split import SplitConfig
     from cobalt_data.split import split as verb
 
-    version = open_version(dataset)
-    Screen(json).change(verb(version, SplitConfig(train, validation, test, seed, reassign)), version, output)
+    screen, version = Screen(json), open_version(dataset)
+    change = verb(version, SplitConfig(train, validation, test, seed, reassign, threshold))
+    for problem, sides in change.recorded["left_out"].items():
+        screen.remark(f"{problem}: left out, it is like problems on the sides {' and '.join(sides)}")
+    screen.change(change, version, output)
 
 
 def collect(

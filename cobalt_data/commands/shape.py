@@ -133,15 +133,21 @@ def _fractions(kinds: list[str], default: float) -> dict[str, float]:
 def dedup(
     dataset: Reference,
     level: Annotated[
-        list[str] | None, typer.Option(help="trajectories or prompts; may be repeated. Default: both.")
+        list[str] | None, typer.Option(help="problems, trajectories or prompts; may be repeated. Default: all.")
     ] = None,
+    near: Annotated[bool, typer.Option("--near", help="Also drop near-duplicate problems and trajectories.")] = False,
+    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which rows are near-duplicates.")] = 0.7,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="List every cluster here, as JSON lines.")] = None,
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Drops trajectories with the same programs and prompts with the same text."""
+    """Drops problems with the same statement, trajectories with the same programs and prompts with the same text."""
+    from cobalt_data.clusters import write_report
     from cobalt_data.dataset import open_version
-    from cobalt_data.dedup import LEVELS, DedupConfig
-    from cobalt_data.dedup import dedup as verb
+    from cobalt_data.dedup import LEVELS, DedupConfig, drop_duplicates, find_duplicates
 
-    version = open_version(dataset)
-    Screen(json).change(verb(version, DedupConfig(tuple(level or LEVELS))), version, output)
+    version, config = open_version(dataset), DedupConfig(tuple(level or LEVELS), near, threshold)
+    clusters = find_duplicates(version, config)
+    if report is not None:
+        write_report(report, clusters)
+    Screen(json).change(drop_duplicates(version, config, clusters), version, output)

@@ -23,7 +23,7 @@ def call_test(args, expected, public=True):
 
 
 def make_problem(problem_id="p0", tests=None, judge=None, split="train", difficulty=None):
-    """By default: double the number. Four public tests, two hidden ones."""
+    """By default: double the number. Four public tests, two hidden ones. No two statements are nearly the same."""
     if tests is None:
         tests = [stdin_test(f"{n}\n", f"{2 * n}\n", public=n < 5) for n in range(1, 7)]
     return Problem(
@@ -31,7 +31,7 @@ def make_problem(problem_id="p0", tests=None, judge=None, split="train", difficu
         source="tests",
         title=problem_id,
         difficulty=difficulty,
-        statement=f"Problem {problem_id}: read a number and print its double.",
+        statement=f"Problem {problem_id}: read a number and print its double. {' '.join(f'{problem_id}_{n}' for n in range(24))}",
         starter_code="",
         tests=tuple(tests),
         judge=judge or Judge(time_limit_s=2.0),

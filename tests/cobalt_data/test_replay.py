@@ -63,7 +63,7 @@ def write_source(path):
             "id": f"p{number}",
             "title": f"Double {number}",
             "source": "tests",
-            "question": f"Print {number} and its double.",
+            "question": f"Double {number}, {7 * number} and {11 * number} for machine {13 * number} of hall {17 * number}.",
             "float_tolerance": 0.0,
             "tests": [{"input": f"{n}\n", "output": f"{2 * n}\n", "public": n < 4} for n in range(1, 6)],
         }

@@ -1,0 +1,89 @@
+"""What the tests of a problem say about its task: the answer that each input has.
+
+Two statements may differ in one word and ask for different things. Where both problems test some input, their answers tell:
+problems that want different answers to the same input are not the same problem, however alike they read. Where they share no
+input, or are tested by asserts, nothing is known. The other way round, the very same tests are a sign that they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from cobalt_data.dataset import Version
+from cobalt_data.ids import digest
+from sandbox import Judge
+from sandbox.checkers import outputs_match, trees_match
+
+TELLING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    checker: str
+    answers: Mapping[str, Any]  # by the digest of the input
+
+
+class Answers:
+    """The answers of a version's problems, each read when it is first asked for."""
+
+    def __init__(self, version: Version, connection: duckdb.DuckDBPyConnection) -> None:
+        self._problems = version.glob("problems")
+        self._connection = connection
+        self._tasks: dict[str, _Task] = {}
+
+    def agree(self, left: Sequence[str], right: Sequence[str]) -> list[bool]:
+        """For each pair of problem ids: whether no input has two answers."""
+        self._read(sorted({*left, *right} - self._tasks.keys()))
+        return [_agree(self._tasks[one], self._tasks[other]) for one, other in zip(left, right, strict=True)]
+
+    def _read(self, ids: Sequence[str]) -> None:
+        query = "SELECT problem_id, judge, tests FROM read_parquet(?) SEMI JOIN (SELECT unnest(?) AS problem_id) USING (problem_id)"
+        rows = self._connection.execute(query, [self._problems, ids]) if ids else None
+        while rows is not None and (row := rows.fetchone()):
+            self._tasks[row[0]] = _Task(Judge.from_json(row[1]).checker, _answers(row[2]))
+
+
+def tests_key(tests: str) -> int | None:
+    """A number for the tests of a problem (JSON), the same for those with the same inputs and answers in any order.
+
+    None where they say too little: fewer than `TELLING` inputs, or one answer to all of them.
+    """
+    answers = _answers(tests)
+    if len(answers) < TELLING or len({digest(answer) for answer in answers.values()}) < 2:
+        return None
+    return int(digest(sorted((given, _stripped(answer)) for given, answer in answers.items()))[:16], 16)
+
+
+def _answers(tests: str) -> dict[str, Any]:
+    return dict(filter(None, map(_answer, json.loads(tests))))
+
+
+def _stripped(answer: Any) -> str:
+    return answer.strip() if isinstance(answer, str) else digest(answer)
+
+
+def _answer(test: Mapping[str, Any]) -> tuple[str, Any] | None:
+    if test["kind"] == "stdin":
+        return digest("stdin", test["input"].strip()), test["output"]
+    if test["kind"] == "call":
+        return digest("call", test["args"], test["kwargs"]), test["expected"]
+    return None
+
+
+def _agree(one: _Task, other: _Task) -> bool:
+    return all(
+        _same(one.answers[shared], other.answers[shared], one.checker)
+        for shared in one.answers.keys() & other.answers.keys()
+    )
+
+
+def _same(answer: Any, other: Any, checker: str) -> bool:
+    """Answers to a call are tagged JSON, which may be text as well; there the two rules agree on what is equal."""
+    if isinstance(answer, str) and isinstance(other, str):
+        return outputs_match(checker, answer, other)
+    return trees_match(answer, other, checker)

@@ -1,0 +1,110 @@
+"""The shingles and bands of very many texts: computed on all cores, a chunk at a time, with the shingles kept on the disk.
+
+In memory stay, per text, one number per band and the place of its shingles, about 150 bytes, however long the texts are. The
+result is the same for any number of cores and for texts added in any portions.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cobalt_data.minhash import band_width, bands
+from cobalt_data.shingles import Numbers64, Places, Shingles, count_up, distinct, jaccard, shingles_of
+
+TEXTS_PER_CHUNK = 1024
+SHINGLES_PER_BATCH = 1 << 19
+
+_Sketched = tuple[Shingles, Numbers64]
+
+
+class Sketches:
+    """What is known of the texts added so far; row i is the i-th item. NumPy lets go of the interpreter, so threads serve."""
+
+    def __init__(self, directory: str, threads: ThreadPoolExecutor, size: int, threshold: float) -> None:
+        self.file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  closed with the block of `open_sketches`
+        self._threads = threads
+        self._size = size
+        self._width = band_width(threshold)
+        self._pending: deque[Future[_Sketched]] = deque()
+        self._bands: list[Numbers64] = []
+        self._counts: list[Places] = []
+        self._starts: Places = np.zeros(1, np.int64)
+
+    def add(self, texts: Sequence[str] | pa.Array, parts: Sequence[int] | None = None) -> None:
+        """Adds an item per text, or, where `parts` says of how many texts each item consists, per run of so many texts.
+
+        The parts of an item are told apart: it is alike to an item whose first part is like its first, and so on.
+        """
+        counts = np.ones(len(texts), np.int64) if parts is None else np.asarray(parts, np.int64)
+        ends = np.cumsum(counts)
+        for first in range(0, len(counts), TEXTS_PER_CHUNK):
+            own = counts[first : first + TEXTS_PER_CHUNK]
+            begin = int(ends[first] - own[0])
+            chunk = texts[begin : begin + int(own.sum())]
+            self._pending.append(self._threads.submit(_sketch, chunk, own, self._size, self._width))
+        while len(self._pending) > 4 * (os.cpu_count() or 1):
+            self._store()
+
+    def bands(self) -> Numbers64:
+        """(bands, items)"""
+        while self._pending:
+            self._store()
+        self.file.flush()
+        self._starts = np.r_[0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *self._counts]))]
+        return np.concatenate(self._bands, axis=1) if self._bands else np.zeros((1, 0), np.uint64)
+
+    def similarities(self, left: Places, right: Places) -> NDArray[np.float64]:
+        """The Jaccard similarity of the items on the left to those on the right, pair by pair. To be called after `bands`."""
+        if not len(left):
+            return np.zeros(0)
+        ends = np.cumsum(np.diff(self._starts)[np.stack([left, right])].sum(axis=0))
+        bounds = np.r_[0, np.flatnonzero(np.diff(ends // SHINGLES_PER_BATCH)) + 1, len(left)]
+        batches = [slice(*bound) for bound in pairwise(bounds.tolist())]
+        return np.concatenate(list(self._threads.map(lambda part: self._compare(left[part], right[part]), batches)))
+
+    def _compare(self, left: Places, right: Places) -> NDArray[np.float64]:
+        rows = distinct(np.r_[left, right])
+        return jaccard(self._read(rows), np.searchsorted(rows, left), np.searchsorted(rows, right))
+
+    def _read(self, rows: Places) -> Shingles:
+        """The shingles of these items, from the disk."""
+        starts = np.r_[0, np.cumsum(np.diff(self._starts)[rows])]
+        values = np.empty(starts[-1], np.uint32)
+        for place, row in enumerate(rows.tolist()):
+            part = values[starts[place] : starts[place + 1]].data.cast("B")
+            os.preadv(self.file.fileno(), [part], int(self._starts[row]) * values.itemsize)
+        return Shingles(values, starts)
+
+    def _store(self) -> None:
+        shingles, keys = self._pending.popleft().result()
+        self.file.write(shingles.values.data.cast("B"))
+        self._bands.append(keys)
+        self._counts.append(np.diff(shingles.starts))
+
+
+@contextmanager
+def open_sketches(size: int, threshold: float) -> Iterator[Sketches]:
+    """Sketches by shingles of `size` tokens, banded for `threshold`. Their file and threads live as long as the block."""
+    with (
+        tempfile.TemporaryDirectory(prefix="cobalt-shingles-") as directory,
+        ThreadPoolExecutor(os.cpu_count()) as threads,
+    ):
+        sketches = Sketches(directory, threads, size, threshold)
+        with sketches.file:
+            yield sketches
+
+
+def _sketch(texts: Sequence[str] | pa.Array, parts: Places, size: int, width: int) -> _Sketched:
+    shingles = shingles_of(texts, size, count_up(parts))
+    whole = Shingles(shingles.values, shingles.starts[np.r_[0, np.cumsum(parts)]])
+    return whole, bands(whole, width)

@@ -1,0 +1,30 @@
+"""How fast the data layer is, against peers measured in the same run. `python -m benchmarks.data [--quick]` ends with one line
+per claim and exits 1 if one is short; `--peers PYTHON` names an interpreter that has the peers (`benchmarks.near_duplicates`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+
+from benchmarks.near_duplicates import measure_near
+from benchmarks.sandbox import CORES
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="under a minute")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has datasketch and text-dedup")
+    arguments = parser.parse_args()
+    print(
+        f"{CORES} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
+    )
+    claims = measure_near(arguments.quick, arguments.peers)
+    print(*claims, sep="\n")
+    return 0 if all(claim.holds for claim in claims) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -81,7 +81,12 @@ def resolve_model(name: str) -> ResolvedModel:
 
 def checkpoint_directory(path: Path) -> Path:
     """Where the model is: the last checkpoint, if `path` is the directory of a training run, else `path` itself."""
-    return max(path.glob("checkpoint-*"), default=path)
+    return latest_checkpoint(path) or path
+
+
+def latest_checkpoint(run: Path) -> Path | None:
+    """That of a training run; None where it has not saved one yet."""
+    return max(run.glob("checkpoint-*"), default=None)
 
 
 def load_tokenizer(resolved: ResolvedModel) -> Any:

@@ -71,10 +71,6 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
 
 
-def latest_checkpoint(output: Path) -> Path | None:
-    return max(output.glob("checkpoint-*"), default=None)
-
-
 def save_checkpoint(
     output: Path,
     state: TrainState,

@@ -21,12 +21,11 @@ import torch
 from cobalt_data.dataset import Version
 from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import InputError
-from cobalt_data.models import ResolvedModel, load_model, load_tokenizer, resolve_model
+from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
 from cobalt_train.batch import make_lesson
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
-    latest_checkpoint,
     load_state,
     open_output,
     save_checkpoint,

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,9 @@ from cobalt_data.errors import InputError, one_line
 from cobalt_data.manifest import Manifest
 from cobalt_data.references import HubReference, parse_reference
 from cobalt_data.schemas import TABLES, schema_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MADE_BY = {"problems": "cobalt data import", "trajectories": "cobalt data collect", "prompts": "cobalt data cut"}
 SHORTEST_VERSION_PREFIX = 4
@@ -99,6 +102,12 @@ class Version:
         """The table's Parquet files, for DuckDB and Polars."""
         self._shards(name)
         return str(self.path / name / "*.parquet")
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """The table for Polars, read as far as it is asked for."""
+        import polars as pl
+
+        return pl.scan_parquet(self.glob(name))
 
     def _shards(self, name: str) -> Iterable[Any]:
         if not self.has(name):

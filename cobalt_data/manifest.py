@@ -115,6 +115,11 @@ class Manifest:
     def content(self) -> Content:
         return content_of(self.tables)
 
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """Of all tables."""
+        return tuple(shard for shards in self.tables.values() for shard in shards)
+
     def rows(self, table: str, split: str | None = None) -> int:
         return sum(shard.rows for shard in self.tables.get(table, ()) if split in (None, shard.split))
 

@@ -102,7 +102,7 @@ def _resolve(reference: HubReference, token: str | None) -> _Remote:
         raise HubError(str(error)) from None
     if reference.tag and VERSION_ID.fullmatch(reference.tag) and manifest.id != reference.tag:
         raise HubError(f"{reference} leads to version {manifest.id}: somebody has moved the tag; do not use it")
-    for shard in (shard for shards in manifest.tables.values() for shard in shards):
+    for shard in manifest.shards:
         if sizes.get(shard.path) != shard.bytes:
             raise HubError(f"{reference}: {shard.path} is missing or is not the file that the manifest names; refused")
     return _Remote(reference, commit, manifest, tags)
@@ -120,7 +120,7 @@ def _fetch(remote: _Remote, target: Path, token: str | None, progress: Progress 
         with clear_disk_errors(target), staging_directory(target) as staging:
             for name in manifest.tables:
                 (staging / name).mkdir()
-            for shard in _shards(manifest):
+            for shard in manifest.shards:
                 (files / shard.path).rename(staging / shard.path)
             manifest.save(staging)
             write_card(staging, manifest)
@@ -140,7 +140,7 @@ def _unless_empty(target: Path) -> Iterator[None]:
 
 
 def _download(remote: _Remote, files: Path, token: str | None, progress: Progress | None) -> None:
-    shards = _shards(remote.manifest)
+    shards = remote.manifest.shards
     total, arrived = sum(shard.bytes for shard in shards), 0
     with clear_disk_errors(files), hub(remote.reference, token) as api, ThreadPoolExecutor(DOWNLOADS) as pool:
         for shard in pool.map(lambda shard: _download_shard(api, remote, shard, files), shards):
@@ -154,7 +154,3 @@ def _download_shard(api: HfApi, remote: _Remote, shard: Shard, files: Path) -> S
         remote.reference.repository, shard.path, repo_type=DATASET, revision=remote.commit, local_dir=files
     )
     return shard
-
-
-def _shards(manifest: Manifest) -> list[Shard]:
-    return [shard for shards in manifest.tables.values() for shard in shards]

@@ -131,11 +131,10 @@ def _additions(version: Version, beside: Mapping[str, bytes]) -> list[CommitOper
         *(CommitOperationAdd(name, content) for name, content in beside.items()),
         CommitOperationAdd(MANIFEST_NAME, version.path / MANIFEST_NAME),
     ]
-    for shards in version.manifest.tables.values():
-        for shard in shards:
-            addition = CommitOperationAdd(shard.path, version.path / shard.path)
-            addition.upload_info.sha256 = bytes.fromhex(shard.sha256)  # just checked: no need to read it all again
-            additions.append(addition)
+    for shard in version.manifest.shards:
+        addition = CommitOperationAdd(shard.path, version.path / shard.path)
+        addition.upload_info.sha256 = bytes.fromhex(shard.sha256)  # just checked: no need to read it all again
+        additions.append(addition)
     return additions
 
 
@@ -151,6 +150,6 @@ def _upload(api: HfApi, repository: str, additions: list[CommitOperationAdd], pr
 
 
 def _removals(version: Version, there: set[str]) -> list[CommitOperationDelete]:
-    kept = {shard.path for shards in version.manifest.tables.values() for shard in shards}
+    kept = {shard.path for shard in version.manifest.shards}
     gone = sorted(path for path in there - kept if path.split("/")[0] in TABLES)
     return [CommitOperationDelete(path) for path in gone]

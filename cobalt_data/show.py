@@ -65,16 +65,16 @@ def show(version: Version, wanted: str | None = None) -> Shown:
 
 def _first(version: Version) -> tuple[str, str]:
     if version.has("trajectories"):
-        solved_first = _scan(version, "trajectories").sort(pl.col("solved").not_(), "trajectory_id")
+        solved_first = version.scan("trajectories").sort(pl.col("solved").not_(), "trajectory_id")
         return "trajectories", str(solved_first.select("trajectory_id").head(1).collect().item())
-    return "problems", str(_scan(version, "problems").select(pl.col("problem_id").min()).collect().item())
+    return "problems", str(version.scan("problems").select(pl.col("problem_id").min()).collect().item())
 
 
 def _find(version: Version, wanted: str) -> tuple[str, str]:
     found = []
     for table, key in ID_COLUMNS.items():
         if version.has(table):
-            beginning = _scan(version, table).select(key).filter(pl.col(key).str.starts_with(wanted))
+            beginning = version.scan(table).select(key).filter(pl.col(key).str.starts_with(wanted))
             ids = beginning.collect()[key].to_list()
             if wanted in ids:
                 return table, wanted
@@ -88,12 +88,8 @@ def _find(version: Version, wanted: str) -> tuple[str, str]:
 
 
 def _row(version: Version, table: str, row_id: str) -> dict[str, Any]:
-    found = _scan(version, table).filter(pl.col(ID_COLUMNS[table]) == row_id).collect()
+    found = version.scan(table).filter(pl.col(ID_COLUMNS[table]) == row_id).collect()
     return found.row(0, named=True)
-
-
-def _scan(version: Version, table: str) -> pl.LazyFrame:
-    return pl.scan_parquet(version.glob(table))
 
 
 def _show_problem(problem: Problem) -> Shown:

@@ -88,12 +88,12 @@ def stats(version: Version) -> Stats:
 
 def _difficulty(version: Version) -> dict[str, int]:
     level = pl.col("difficulty").fill_null("unknown")
-    counted = _scan(version, "problems").group_by(level).len().sort("difficulty")
+    counted = version.scan("problems").group_by(level).len().sort("difficulty")
     return dict(counted.collect().iter_rows())
 
 
 def _trajectory_stats(version: Version) -> TrajectoryStats:
-    scan = _scan(version, "trajectories").select(
+    scan = version.scan("trajectories").select(
         "problem_id", "solved", "perturbation", pl.col("turns").str.json_decode(_TURNS)
     )
     programs = pl.col("turns").list.eval(pl.element().struct.field("program").fill_null("\0")).list.join("\0\0")
@@ -131,7 +131,7 @@ def _turn_stats(scan: pl.LazyFrame) -> tuple[TurnStats, ...]:
 
 
 def _prompt_stats(version: Version) -> PromptStats:
-    scan = _scan(version, "prompts")
+    scan = version.scan("prompts")
     by_turn = scan.group_by("turn").len().sort("turn").collect()
     message = pl.concat_str(pl.element().struct.field("role"), pl.lit("\0"), pl.element().struct.field("content"))
     summary = scan.select(
@@ -146,10 +146,6 @@ def _prompt_stats(version: Version) -> PromptStats:
 def _repeated(key: pl.Expr) -> pl.Expr:
     """The share of rows whose key an earlier row has already."""
     return 1 - key.n_unique() / pl.len()
-
-
-def _scan(version: Version, table: str) -> pl.LazyFrame:
-    return pl.scan_parquet(version.glob(table))
 
 
 def _only_row(frame: pl.LazyFrame) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat
 
 ESTIMATE = "estimate"  # for models whose tokenizer is out of reach: served elsewhere, say
-CHARACTERS_PER_TOKEN = 3.5
+CHARACTERS_PER_TOKEN = 3.5  # code and English, byte-pair vocabularies of 50k to 200k
+TOKENS_AROUND_A_MESSAGE = 4
 
 
 def tokenizer_of(version: Version) -> str:
@@ -25,10 +26,19 @@ def tokenizer_of(version: Version) -> str:
     return str(models[0])
 
 
+def estimated_tokens(text: str) -> int:
+    """By the number of characters, for code and English."""
+    return int(len(text) / CHARACTERS_PER_TOKEN) + 1
+
+
+def estimated_chat_tokens(chat: Chat) -> int:
+    return sum(TOKENS_AROUND_A_MESSAGE + estimated_tokens(message["content"]) for message in chat)
+
+
 def token_counter(tokenizer: str) -> Callable[[Chat], int]:
     """Counts with the tokenizer and chat template of a model; `estimate` goes by characters. Raises InputError."""
     if tokenizer == ESTIMATE:
-        return lambda chat: round(sum(len(message["content"]) for message in chat) / CHARACTERS_PER_TOKEN)
+        return estimated_chat_tokens
     from cobalt_data.models import load_tokenizer, resolve_model
 
     loaded = load_tokenizer(resolve_model(tokenizer))

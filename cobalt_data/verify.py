@@ -94,7 +94,7 @@ def verify_directory(directory: Path, manifest: Manifest, progress: Progress | N
 
 def _stray_files(directory: Path, manifest: Manifest) -> Iterator[Finding]:
     """Files that readers of a whole folder would take for shards, and folders that are really somewhere else."""
-    named = {shard.path for shards in manifest.tables.values() for shard in shards}
+    named = {shard.path for shard in manifest.shards}
     for name in TABLES:
         folder = directory / name
         if folder.is_symlink():

@@ -19,8 +19,8 @@ import openai
 from cobalt_data.engines.base import Completion, Sampling
 from cobalt_data.errors import EngineError, one_line
 from cobalt_data.rows import Chat
+from cobalt_data.tokens import estimated_chat_tokens, estimated_tokens
 
-CHARACTERS_PER_TOKEN = 3.5  # code and English, byte-pair vocabularies of 50k to 200k
 NO_KEY = "none"  # local servers take any
 
 
@@ -61,7 +61,7 @@ class OpenAIEngine:
 
     def count_tokens(self, chat: Chat) -> int:
         """An estimate from the number of characters: the endpoint's tokenizer is not here."""
-        return sum(4 + _estimated_tokens(message["content"]) for message in chat)
+        return estimated_chat_tokens(chat)
 
     def close(self) -> None:
         self._requests.shutdown(cancel_futures=True)
@@ -99,7 +99,7 @@ class OpenAIEngine:
             text=text,
             finish_reason="length" if choice.finish_reason == "length" else "stop",
             prompt_tokens=usage.prompt_tokens if usage else self.count_tokens(chat),
-            completion_tokens=usage.completion_tokens if usage else _estimated_tokens(text),
+            completion_tokens=usage.completion_tokens if usage else estimated_tokens(text),
         )
 
     def _failure(self, error: Exception) -> EngineError:
@@ -116,7 +116,3 @@ class OpenAIEngine:
         else:
             what = f"gave no usable answer: {one_line(error)}"
         return EngineError(f"{self.base_url} {what}")
-
-
-def _estimated_tokens(text: str) -> int:
-    return int(len(text) / CHARACTERS_PER_TOKEN) + 1

@@ -193,6 +193,7 @@ def main(config: dict[str, Any]) -> NoReturn:
     runner.supply_site_builtins()
     sys.argv[:], sys.path[:0] = ["main.py"], [config["scratch"][0]]
     sys.path += config["packages"]
+    runner.rehearse()
     agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]), config["count_processes"])
     gc.collect()
     gc.freeze()

@@ -24,6 +24,27 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _OWN_FILES = ("runner.py", "template.py", "examiner.py")
+_UNTIL_WARM = 9  # CPython adapts code at the ninth run
+_REHEARSAL = """
+import sys
+def solve(numbers, extra=0):
+    best, seen = extra, {}
+    for index, number in enumerate(numbers):
+        best = max(best, number + index)
+        seen[number] = seen.get(number, 0) + 1
+    return [best, *sorted(seen.items(), key=lambda pair: -pair[0])]
+line = sys.stdin.readline() or "5 300 7000\\n"
+numbers = list(map(int, line.split()))
+numbers.append(len(sys.stdin.read().strip().split()))
+try:
+    input()
+except EOFError:
+    pass
+for _ in range(2):
+    print(*solve(numbers), sum(numbers), sep=" ", end="")
+print(" ".join(str(number) for number in numbers))
+sys.stdout.write(f"{min(numbers) / 7:.3f}\\n")
+"""
 
 
 def supply_site_builtins() -> None:
@@ -121,6 +142,11 @@ def message(error: BaseException) -> bytes:
 
 
 def _finish(namespace: dict[str, Any], status: int) -> NoReturn:
+    os._exit(_wound_up(namespace, status))
+
+
+def _wound_up(namespace: dict[str, Any], status: int) -> int:
+    """Does what CPython does at the end of a program; returns the exit status."""
     try:
         if threading := sys.modules.get("threading"):
             threading._shutdown()
@@ -130,8 +156,25 @@ def _finish(namespace: dict[str, Any], status: int) -> NoReturn:
             if stream is not None and not getattr(stream, "closed", False):
                 stream.flush()
     except BaseException:
-        status = status or 120
-    os._exit(status)
+        return status or 120
+    return status
+
+
+def rehearse() -> None:
+    """Runs a small program as the tests' processes will, in the agent, where stdin and stdout are /dev/null.
+
+    What the interpreter remembers of it (methods looked up, code that has become warm) the processes of all tests then share;
+    else each would write it down anew, and the first write to a page is the dearest thing that most of them do.
+    """
+    sys.__spec__.__dict__["_initializing"] = False  # as for any other module; else `import sys` raises and drops an error each time
+    if (pid := os.fork()) == 0:
+        os._exit(0)
+    os.wait4(pid, 0)
+    body = compile(_REHEARSAL, "main.py", "exec", dont_inherit=True)
+    for _ in range(_UNTIL_WARM):
+        namespace = new_module("__main__", {})
+        exec(body, namespace)
+        _wound_up(namespace, 0)
 
 
 def read_all(fd: int) -> bytes:

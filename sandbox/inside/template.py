@@ -63,10 +63,10 @@ class Template:
         """Has the process that waits run one test."""
         target = self._stdin if kind == b"s" else self._call
         if payload or self._dirty:
-            os.ftruncate(target, 0)
             at = os.pwrite(target, payload, 0)
             while at < len(payload):
                 at += os.pwrite(target, memoryview(payload)[at:], at)
+            os.ftruncate(target, at)
             os.lseek(target, 0, os.SEEK_SET)
             self._dirty = True
         os.write(self._commands, kind + nonce)

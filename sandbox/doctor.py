@@ -127,7 +127,7 @@ def _memory(pool: Pool, _: Path) -> Check:
 
 def _time(pool: Pool, _: Path) -> Check:
     result = _run(pool, "while True:\n    pass\n", "")
-    return _held("time limit", result, f"stopped after {result.seconds:.2f} CPU seconds of 0.5", Verdict.TIME_LIMIT)
+    return _held("time limit", result, f"stopped after {result.seconds:.2f} CPU seconds of 1", Verdict.TIME_LIMIT)
 
 
 def _output(pool: Pool, _: Path) -> Check:
@@ -162,7 +162,7 @@ _PROBES: tuple[Callable[[Pool, Path], Check], ...] = (
 
 def _run(pool: Pool, program: str, expected: str) -> TestResult:
     test = {"kind": "stdin", "input": "", "output": expected}
-    return pool.submit(program, [test], Judge(time_limit_s=0.5, memory_mb=64)).result().tests[0]
+    return pool.submit(program, [test], Judge(time_limit_s=1.0, memory_mb=64)).result().tests[0]
 
 
 def _held(check: str, result: TestResult, what: str, verdict: Verdict = Verdict.PASSED) -> Check:

@@ -104,6 +104,6 @@ class ProgramResult:
 
     @property
     def pass_rate(self) -> float:
-        """Share of the tests run that passed; 0.0 where no test could run (no code, a syntax error)."""
+        """Share of the tests run that passed; 0.0 where there were none."""
         passed = sum(test.verdict is Verdict.PASSED for test in self.tests)
         return passed / len(self.tests) if self.tests else 0.0

@@ -64,5 +64,7 @@ def choose(name: str) -> Backend:
             return backend()
         except SandboxUnavailable as error:
             reasons.append(f"{backend.name}: {error}")
-    reasons.append("for trusted programs only, ask for the backend `process` by name")
+    reasons.append(
+        "without isolation, for programs you trust, `--backend process` works everywhere (`make demo BACKEND=process`)"
+    )
     raise SandboxUnavailable("no sandbox works here; " + "; ".join(reasons))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -76,20 +77,24 @@ class DockerLink:
 
     def __init__(self, api: Any, image: str, host_config: Any, config: dict[str, Any]) -> None:
         self._api = api
-        self._id = ""
+        self._stream: Any = None
+        self._id = (
+            f"cobalt-sandbox-{uuid.uuid4().hex}"  # ours, so that it can be removed even if the daemon's answer was lost
+        )
         self._raw, self._errors = bytearray(), bytearray()
         try:
-            self._id = api.create_container(
+            api.create_container(
                 image,
                 [*bootstrap.FLAGS, "-c", bootstrap.COMMAND],
                 user=f"{USER}:{USER}",
                 hostname="sandbox",
                 environment=bootstrap.ENVIRONMENT,
+                name=self._id,
                 working_dir="/",
                 stdin_open=True,
                 labels={"cobalt": "sandbox"},
                 host_config=host_config,
-            )["Id"]
+            )
             streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             self._stream = api.attach_socket(self._id, streams)
             self._socket = getattr(self._stream, "_sock", self._stream)

@@ -32,7 +32,7 @@ class Channel:
     """The two descriptors to the host. Outcomes are gathered for a few milliseconds unless the host waits for each."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
-        self._read_fd, self._write_fd = read_fd, write_fd
+        self.read_fd, self._write_fd = read_fd, write_fd
         self._frames = wire.FrameBuffer()
         self._unsent = bytearray()
         self._sent_at = 0.0
@@ -41,7 +41,7 @@ class Channel:
         """The next frame; exits when the host is gone."""
         while (frame := self._frames.pop()) is None:
             self.flush()
-            data = os.read(self._read_fd, 1 << 16)
+            data = os.read(self.read_fd, 1 << 16)
             if not data:
                 os._exit(0)
             self._frames.feed(data)
@@ -136,7 +136,7 @@ class Agent:
         """A template that is ready for tests; else the outcome of the test at hand, and of all others if they cannot run."""
         template = Template(self._job, self._scratch, self._exports, self._count_processes)
         self._template = template
-        self._watch: Watch = template.watch(self._relay)
+        self._watch: Watch = template.watch(self._relay, self._channel.read_fd)
         ended, report, stderr, cpu_s, peak = self._watch.follow(self._limits)
         if report == b"R":
             return template, b""

@@ -166,7 +166,9 @@ def rehearse() -> None:
     What the interpreter remembers of it (methods looked up, code that has become warm) the processes of all tests then share;
     else each would write it down anew, and the first write to a page is the dearest thing that most of them do.
     """
-    sys.__spec__.__dict__["_initializing"] = False  # as for any other module; else `import sys` raises and drops an error each time
+    sys.__spec__.__dict__["_initializing"] = (
+        False  # as for any other module; else `import sys` raises and drops an error each time
+    )
     if (pid := os.fork()) == 0:
         os._exit(0)
     os.wait4(pid, 0)

@@ -55,9 +55,10 @@ class Template:
         self._reports, self._stderr = reports, stderr
         self._dirty = False
 
-    def watch(self, relay: Callable[[], None]) -> Watch:
+    def watch(self, relay: Callable[[], None], host: int) -> Watch:
         files = (self.stdout, self.record) if self.record >= 0 else (self.stdout,)
-        return Watch(self.pid, self._reports, self._stderr, files, (self.channel, relay) if self.channel >= 0 else None)
+        channel = (self.channel, relay) if self.channel >= 0 else None
+        return Watch(self.pid, self._reports, self._stderr, files, channel, host)
 
     def start(self, kind: bytes, nonce: bytes, payload: bytes) -> None:
         """Has the process that waits run one test."""

@@ -61,7 +61,8 @@ class Excerpt:
 class Watch:
     """Watches the tests of one template. `reports` and `stderr` are read here; each of `files` may grow to the output limit.
 
-    `channel` is a descriptor and what to do when a test has written to it.
+    `channel` is a descriptor and what to do when a test has written to it; `host` the descriptor whose other end the host
+    holds: when that is gone, nobody waits for the test, and it ends here with everything else.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Watch:
         stderr: int,
         files: tuple[int, ...],
         channel: tuple[int, Callable[[], None]] | None,
+        host: int,
     ) -> None:
         self._template, self._reports, self._stderr, self._files, self._channel = (
             template,
@@ -79,10 +81,12 @@ class Watch:
             files,
             channel,
         )
+        self._host = host
         self._lost, self._orphan, self._orphan_pid = False, 0, 0
         self._poll = select.poll()
         for fd in (reports, stderr, *((channel[0],) if channel else ())):
             self._poll.register(fd, select.POLLIN)
+        self._poll.register(host, 0)
 
     def follow(self, limits: Limits) -> tuple[int, bytes, bytes, float, int]:
         """Waits for the template's report, or ends the test: the reason, the report (empty if the template is lost and the test
@@ -96,6 +100,9 @@ class Watch:
                 excerpt.add(os.read(self._stderr, 1 << 16))
             elif (self._orphan or self._reports) in ready and (report := self._report()) is not None:
                 return ended, report, excerpt.text() if excerpt else b"", cpu_s, peak
+            if self._host in ready:
+                end_all(self._template)
+                os._exit(0)
             if self._channel and self._channel[0] in ready:
                 self._channel[1]()
             now = time.monotonic()

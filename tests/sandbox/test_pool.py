@@ -205,7 +205,7 @@ def test_a_backend_that_is_not_there_says_what_to_do(monkeypatch: pytest.MonkeyP
     with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
         Pool("bubblewrap")
     if not Path("/var/run/docker.sock").exists():
-        with pytest.raises(SandboxUnavailable, match="ask for the backend `process` by name"):
+        with pytest.raises(SandboxUnavailable, match="--backend process"):
             Pool("auto")
     with pytest.raises(InputError, match="there is no backend"):
         Pool("podman")

@@ -120,7 +120,7 @@ def _report(error: BaseException) -> int:
         if not (code is None or isinstance(code, int)):
             print(code, file=sys.stderr)
             code = 1
-        return (code or 0) & 0xFF
+        return (code or 0) & 0xFF if abs(code or 0) < 1 << 63 else 0xFF  # as C sees them
     error = error.with_traceback(_trimmed(error.__traceback__))
     sys.excepthook(type(error), error, error.__traceback__)
     return 1

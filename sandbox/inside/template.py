@@ -148,7 +148,7 @@ def _prepared(job: dict[str, Any], exports: dict[str, str]) -> tuple[CodeType, d
 
 def _compiled(letter: bytes, source: str, name: str) -> CodeType:
     try:
-        return compile(source, name, "exec", dont_inherit=True)
+        return compile(source.removeprefix("\ufeff"), name, "exec", dont_inherit=True)  # as Python reads a file
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         _refuse(letter, error)
 

@@ -47,6 +47,11 @@ STDIN_PROGRAMS = {
     "uses asyncio": ("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    print('ok')\nasyncio.run(f())", "", "ok"),
     "uses dataclasses": ("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nprint(P(3).x)", "", "3"),
     "uses temporary files": ("import tempfile\nf = tempfile.TemporaryFile('w+')\nf.write('a'); f.seek(0)\nprint(f.read())", "", "a"),
+    "begins with a byte order mark": ("\ufeffprint(1)\r\nprint('é')\r\n", "", "1 é"),
+    "reads text, then bytes": ("import sys\nprint(input(), sys.stdin.read(), sys.stdin.buffer.read())", "1\n2", "1 2 b''"),
+    "imports itself": ("import main\nprint(1)", "", "1 1"),
+    "looks at its own source": ("import inspect\ndef f(): return 1\nprint(inspect.getsource(f))", "", "def f(): return 1"),
+    "exits with a status that C takes for 0": ("import sys\nprint(1)\nsys.exit(256)", "", "1"),
     "draws other numbers in every test": ("import random\nprint(len({random.random() for _ in range(9)}))", "", "9"),
 }  # fmt: skip
 
@@ -56,6 +61,23 @@ def test_a_program(bubblewrap: Pool, name: str) -> None:
     program, given, expected = STDIN_PROGRAMS[name]
     result = run(bubblewrap, program, given, expected)
     assert result.verdict is Verdict.PASSED, result
+
+
+FAILING_PROGRAMS = {
+    "exit status": "import sys\nprint(1)\nsys.exit(3)",
+    "exit status True": "import sys\nprint(1)\nsys.exit(True)",
+    "exit status in words": "import sys\nprint(1)\nsys.exit('done')",
+    "exit status beyond C's integers": "import sys\nprint(1)\nsys.exit(2**100)",
+    "crash after the output": "print(1, flush=True)\n1 / 0",
+    "abort after the output": "import os\nprint(1, flush=True)\nos.abort()",
+    "interrupted": "print(1)\nraise KeyboardInterrupt",
+    "a hook that hides the crash": "import sys\nsys.excepthook = lambda *a: print(1)\n1 / 0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAILING_PROGRAMS)
+def test_right_output_does_not_make_up_for_a_bad_end(bubblewrap: Pool, name: str) -> None:
+    assert run(bubblewrap, FAILING_PROGRAMS[name], "", "1").verdict is Verdict.RUNTIME_ERROR
 
 
 def test_random_numbers_differ_between_tests(bubblewrap: Pool) -> None:
@@ -125,6 +147,13 @@ CALLS: dict[str, tuple[str, list[Any], Any, str]] = {
     "tagged argument": ("def f(s): return sorted(s)", [{"$set": [2, 1]}], [1, 2], "f"),
     "dict with integer keys": ("def f(): return {1: 'a'}", [], {"$dict": [[1, "a"]]}, "f"),
     "output is no answer": ("def f():\n    print(1)\n    return 2", [], 2, "f"),
+    "named tuple": ("from collections import namedtuple\ndef f(): return namedtuple('P', 'x y')(1, {2: -0.0})", [], [1, {"$dict": [[2, 0]]}], "f"),
+    "numbers beyond JSON": ("def f(): return [10 ** 6000, -inf, 2.0]", [], [{"$int": hex(10**6000)}, {"$float": "-inf"}, 2], "f"),
+    "argument sorted in place": ("def f(a):\n    a.sort()\n    return a", [[2, 1]], [1, 2], "f"),
+    "partial": ("from functools import partial\nf = partial(pow, 2)", [3], 8, "f"),
+    "static method": ("class Solution:\n    @staticmethod\n    def f(x): return x", [1], 1, "f"),
+    "state from the constructor": ("class Solution:\n    def __init__(self): self.n = 1\n    def f(self, x, *y, z=3): return self.n + x + z", [1], 5, "f"),
+    "closes stdout": ("import sys\nsys.stdout.close()\ndef f(): return 1", [], 1, "f"),
     "recursive": ("import sys\nsys.setrecursionlimit(10**6)\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)", [20000], 20000, "f"),
 }  # fmt: skip
 
@@ -140,6 +169,11 @@ WRONG_CALLS = {
     "no such function": ("x = 1", Verdict.RUNTIME_ERROR),
     "an object that equals everything": ("class A:\n    def __eq__(s, o): return True\ndef f(): return A()", Verdict.WRONG_ANSWER),
     "a subclass that lies": ("class A(int):\n    def __eq__(s, o): return True\n    __hash__ = None\ndef f(): return A(3)", Verdict.WRONG_ANSWER),
+    "coroutine": ("async def f(): return 1", Verdict.WRONG_ANSWER),
+    "dataclass": ("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\ndef f(): return P(1)", Verdict.WRONG_ANSWER),
+    "constructor that wants arguments": ("class Solution:\n    def __init__(self, x): pass\n    def f(self): return 1", Verdict.RUNTIME_ERROR),
+    "mutates instead of returning": ("x = [0]\ndef f(): x[0] = 1", Verdict.WRONG_ANSWER),
+    "patched json": ("import json\njson.dumps = lambda *a, **k: '1'\ndef f(): return 2", Verdict.WRONG_ANSWER),
     "exit while loading": ("import sys\nsys.exit(0)\ndef f(): return 1", Verdict.RUNTIME_ERROR),
     "exit in a fork": ("import os\ndef f():\n    if os.fork(): os._exit(0)\n    return 1", Verdict.RUNTIME_ERROR),
     "prints instead of returning": ("def f(): print(1)", Verdict.WRONG_ANSWER),

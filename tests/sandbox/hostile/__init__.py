@@ -4,6 +4,8 @@
 a file, a port, an abstract socket.
 """
 
-from hostile import disturbing, exhausting, reaching
+from hostile import disturbing, exhausting, lingering, reaching
 
-PROGRAMS: dict[str, tuple[str, str]] = reaching.PROGRAMS | exhausting.PROGRAMS | disturbing.PROGRAMS
+PROGRAMS: dict[str, tuple[str, str]] = (
+    reaching.PROGRAMS | exhausting.PROGRAMS | disturbing.PROGRAMS | lingering.PROGRAMS
+)

@@ -114,7 +114,7 @@ time.sleep(30)
 """,
     ),
     "memory_of_a_shared_mapping": (
-        "memory_limit",
+        "memory_limit time_limit",  # a page fault each may cost too much time first
         "import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096):\n    m[i] = 1\nprint('contained')",
     ),
     "memory_in_pipes_and_sockets": (

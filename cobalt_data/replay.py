@@ -20,12 +20,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cobalt_data.against import load_against
 from cobalt_data.check_solutions import check_solutions
 from cobalt_data.collection import CollectConfig, collect
 from cobalt_data.commit import Change, commit, foresee
 from cobalt_data.console import moment
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.dataset import Version, open_version, version_ids
+from cobalt_data.decontaminate import DecontaminateConfig, decontaminate
 from cobalt_data.dedup import DedupConfig, dedup
 from cobalt_data.engines import Sampling, open_engine
 from cobalt_data.errors import CobaltError, InputError
@@ -134,6 +136,17 @@ def _dedup(again: Replay) -> Change:
     return dedup(again.parent, again.config(DedupConfig))
 
 
+def _decontaminate(again: Replay) -> Change:
+    config, against = again.config(DecontaminateConfig), None
+    if config.against is not None:
+        against = load_against(again.source or str(again.manifest.recorded.get("against")))
+        if against.hash != config.against:
+            raise InputError(
+                f"{against.name} is not what {again.version.reference} was compared with: say with --source where that is"
+            )
+    return decontaminate(again.parent, config, against).change
+
+
 def _merge(again: Replay) -> Change:
     return merge(again.parents, again.config(MergeConfig))
 
@@ -204,6 +217,7 @@ REPEATED: Mapping[str, Callable[[Replay], Change]] = {
     "augment": _augment,
     "unperturb": lambda again: unperturb(again.parent),
     "dedup": _dedup,
+    "decontaminate": _decontaminate,
 }
 
 

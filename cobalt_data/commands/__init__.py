@@ -16,6 +16,7 @@ for verb in (
     shape.cut,
     shape.augment,
     shape.dedup,
+    shape.decontaminate,
     look.show,
     look.stats,
     look.log,

@@ -9,6 +9,8 @@ import typer
 from cobalt_data.commands.options import Backend, Json, Output, Quiet, Reference, Seed, Tokenizer
 from cobalt_data.console import Screen
 
+LEAKS_NAMED = 10  # on the screen
+
 
 def cut(
     dataset: Reference,
@@ -151,3 +153,43 @@ def dedup(
     if report is not None:
         write_report(report, clusters)
     Screen(json).change(drop_duplicates(version, config, clusters), version, output)
+
+
+def decontaminate(
+    dataset: Reference,
+    against: Annotated[
+        str | None,
+        typer.Option(help="A file of problems, a dataset, or humaneval, mbpp or livecodebench (from the Hub)."),
+    ] = None,
+    coverage: Annotated[
+        float, typer.Option(help="Share of a statement that must stand in a problem's, rare words counting most.")
+    ] = 0.3,
+    after: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Keep problems of contests from this day (YYYY-MM-DD) on.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="DAY", help="Keep problems of contests until the day before.")
+    ] = None,
+    drop_undated: Annotated[bool, typer.Option("--drop-undated", help="Also drop problems without a date.")] = False,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="List every leak here, as JSON lines.")] = None,
+    output: Output = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Drops problems that a benchmark has, with all that was made from them; or those outside a window of time."""
+    from cobalt_data.against import load_against
+    from cobalt_data.dataset import open_version
+    from cobalt_data.decontaminate import DecontaminateConfig, leak_line, write_report
+    from cobalt_data.decontaminate import decontaminate as verb
+
+    screen, version = Screen(json, quiet), open_version(dataset)
+    compared = load_against(against) if against else None
+    config = DecontaminateConfig(compared.hash if compared else None, coverage, after, before, drop_undated)
+    found = verb(version, config, compared)
+    if report is not None:
+        write_report(report, found.leaks)
+    for leak in found.leaks[:LEAKS_NAMED]:
+        screen.remark(leak_line(leak))
+    if len(found.leaks) > LEAKS_NAMED:
+        screen.remark(f"and {len(found.leaks) - LEAKS_NAMED} more; --report FILE lists all")
+    screen.change(found.change, version, output)

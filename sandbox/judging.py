@@ -33,7 +33,9 @@ def payload(test: Test, judge: Judge) -> bytes:
         _field(test, "output", str)
     elif kind in ("call", "assert"):
         if not judge.entry_point:
-            raise InputError(f"a {kind} test needs judge.entry_point: name the function, or Class().method")
+            raise InputError(
+                f"a {kind} test needs judge.entry_point (--entry-point): name the function, or Class().method"
+            )
         data = _call(test) if kind == "call" else b"a" + _field(test, "code", str).encode()
     else:
         raise InputError(f"test.kind is {kind!r}: use stdin, call or assert")

@@ -71,6 +71,7 @@ class Bubblewrap:
             "scratch": ["/tmp"],
             "copy_to": "/agent",
             "seccomp": self._filter,
+            "remove": [],
             "packages": [_PACKAGES],
             "count_processes": True,
         }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from sandbox.seccomp import docker_profile
 _TMPFS = f"size=128m,nr_inodes=4096,mode=0700,uid={USER},gid={USER},noexec,nosuid,nodev"
 _MEMORY = 4 << 30  # a wall behind the memory limit of each test
 _PROCESSES = 64 + 8  # the kernel counts the agent's own too
+_UNSTARTED_S = 300
 _STDOUT, _STDERR = 1, 2
 _SOCKET = "/var/run/docker.sock"
 
@@ -41,6 +43,7 @@ class Docker:
             raise SandboxUnavailable(
                 f"the image {NAME} is missing: `cobalt sandbox build` makes it ({error})"
             ) from None
+        self._remove_unstarted()
         host: dict[str, Any] = {
             "network_mode": "none",
             "read_only": True,
@@ -63,6 +66,7 @@ class Docker:
             "scratch": ["/tmp", "/dev/shm"],
             "copy_to": "",
             "seccomp": b"",
+            "remove": [],
             "packages": [PACKAGES],
             "count_processes": False,
         }
@@ -70,6 +74,14 @@ class Docker:
 
     def close(self) -> None:
         self._api.close()
+
+    def _remove_unstarted(self) -> None:
+        """Removes containers of ours that were made long ago and never started: whoever made them was killed just then."""
+        ours = {"label": "cobalt=sandbox", "status": "created"}
+        with suppress(Exception):
+            for container in self._api.containers(all=True, filters=ours):
+                if time.time() - container["Created"] > _UNSTARTED_S:
+                    self._api.remove_container(container["Id"])
 
 
 class DockerLink:

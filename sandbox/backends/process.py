@@ -32,6 +32,7 @@ class Process:
             "copy_to": "",
             "scratch": [str(home)],
             "seccomp": b"",
+            "remove": [str(scratch)],
             "packages": [str(packages)],
             "count_processes": False,
         }

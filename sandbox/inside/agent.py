@@ -15,7 +15,7 @@ import time
 
 from sandbox.inside import names, runner, wire
 from sandbox.inside.rlimit import lower_limit
-from sandbox.inside.scratch import Scratch
+from sandbox.inside.scratch import Scratch, remove
 from sandbox.inside.template import Template
 from sandbox.inside.watch import Limits, Watch, end_all
 
@@ -38,12 +38,12 @@ class Channel:
         self._sent_at = 0.0
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame; exits when the host is gone."""
+        """The next frame. Raises EOFError when the host is gone."""
         while (frame := self._frames.pop()) is None:
             self.flush()
             data = os.read(self.read_fd, 1 << 16)
             if not data:
-                os._exit(0)
+                raise EOFError
             self._frames.feed(data)
         return frame
 
@@ -197,4 +197,10 @@ def main(config: dict[str, Any]) -> NoReturn:
     agent = Agent(Channel(read_fd, write_fd), Scratch(config["scratch"]), config["count_processes"])
     gc.collect()
     gc.freeze()
-    agent.serve()
+    try:
+        agent.serve()
+    except (EOFError, BrokenPipeError, ConnectionResetError):  # the host is gone
+        end_all(0)
+        for directory in config["remove"]:
+            remove(directory)
+    os._exit(0)

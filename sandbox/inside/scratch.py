@@ -73,6 +73,12 @@ class Scratch:
         self._sizes[self.home] = size
 
 
+def remove(directory: str) -> None:
+    """Removes a directory and whatever is in it."""
+    _empty(directory)
+    os.rmdir(directory)
+
+
 def _identity(seen: os.stat_result) -> tuple[int, int, int, int]:
     return (seen.st_dev, seen.st_ino, seen.st_mode, seen.st_nlink)
 

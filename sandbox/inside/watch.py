@@ -62,7 +62,7 @@ class Watch:
     """Watches the tests of one template. `reports` and `stderr` are read here; each of `files` may grow to the output limit.
 
     `channel` is a descriptor and what to do when a test has written to it; `host` the descriptor whose other end the host
-    holds: when that is gone, nobody waits for the test, and it ends here with everything else.
+    holds: when that is gone, nobody waits for the test, and `follow` raises EOFError.
     """
 
     def __init__(
@@ -101,8 +101,7 @@ class Watch:
             elif (self._orphan or self._reports) in ready and (report := self._report()) is not None:
                 return ended, report, excerpt.text() if excerpt else b"", cpu_s, peak
             if self._host in ready:
-                end_all(self._template)
-                os._exit(0)
+                raise EOFError
             if self._channel and self._channel[0] in ready:
                 self._channel[1]()
             now = time.monotonic()

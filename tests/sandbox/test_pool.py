@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -188,15 +189,29 @@ def test_an_exception_in_the_block_cancels_what_waits() -> None:
     assert sum(future.cancelled() for future in futures) > 10
 
 
-def test_sandboxes_end_with_the_process_that_started_them() -> None:
+@pytest.mark.parametrize("backend", ["bubblewrap", "process"])
+def test_sandboxes_end_with_the_process_that_started_them(backend: str, tmp_path: Path) -> None:
     script = (
-        "import os, signal\nfrom sandbox import Judge, Pool\npool = Pool('bubblewrap', workers=1)\n"
-        "pool.submit('print(1)', [{'kind': 'stdin', 'input': '', 'output': '1'}], Judge()).result()\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
+        "import os\nfrom sandbox import Judge, Pool\n"
+        f"pool = Pool({backend!r}, workers=2)\n"
+        "tests = [{'kind': 'stdin', 'input': '', 'output': '1'}]\n"
+        "pool.submit('print(1)', tests, Judge()).result()\n"
+        "endless = pool.submit('import os; os.fork()\\nwhile True: pass', tests, Judge(time_limit_s=999))\n"
+        "while not endless.running(): pass\n"
+        "print('running', flush=True)\ninput()\n"
     )
-    # The agents hold the write end of stderr's pipe: it closes when the last of them is gone.
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    before = descendants()
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, env=environment) as started:
+        assert started.stdout and started.stdout.readline() == b"running\n"
+        pids = set(descendants()) - set(before)
+        started.kill()
+    assert len(pids) > 2
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) or list(tmp_path.iterdir()):
+        assert time.monotonic() < deadline
+        os.sched_yield()
 
 
 def test_a_backend_that_is_not_there_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

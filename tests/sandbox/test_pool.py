@@ -207,7 +207,7 @@ def test_sandboxes_end_with_the_process_that_started_them(backend: str, tmp_path
         assert started.stdout and started.stdout.readline() == b"running\n"
         pids = set(descendants()) - set(before)
         started.kill()
-    assert len(pids) > 2
+    assert pids
     deadline = time.monotonic() + 20
     while any(Path(f"/proc/{pid}").exists() for pid in pids) or list(tmp_path.iterdir()):
         assert time.monotonic() < deadline

@@ -6,8 +6,8 @@ at turn 0) are one prompt with several seeds, so the engine computes that prompt
 
 - Nothing stops early: a program that passes everything gets its feedback and a next turn like any other.
 - A problem without public tests has nothing to give feedback from: its conversations have turn 0 only, and no feedback.
-- A conversation whose next prompt, with room for the answer, is longer than the model's context ends with the turns it has.
-  One that does not fit at turn 0 is dropped.
+- A conversation whose next prompt, with room for the answer, is longer than the model's context, or longer than asked for,
+  ends with the turns it has. One that does not fit at turn 0 is dropped.
 - A program that the sandbox could not judge, after its retries, says nothing about the model: its conversation is dropped.
 
 What is dropped is counted by reason. The assistant's text is kept without its thinking, which is what the next turn is shown;
@@ -39,10 +39,23 @@ SANDBOX_FAILED = "the sandbox failed"
 
 
 @dataclass(frozen=True, slots=True)
+class Draw:
+    """One turn as it was drawn and judged: what a learner needs and a trajectory does not record."""
+
+    completion: Completion
+    verdict: Verdict
+    tests: tuple[Verdict, ...]  # of every test, in the problem's order
+
+
+@dataclass(frozen=True, slots=True)
 class RolledOut:
-    """The trajectories of a unit, by problem and sample index, and how many conversations were dropped, by reason."""
+    """The trajectories of a unit, by problem and sample index, and how many conversations were dropped, by reason.
+
+    `draws[i][t]` is turn t of `trajectories[i]`.
+    """
 
     trajectories: tuple[Trajectory, ...]
+    draws: tuple[tuple[Draw, ...], ...]
     dropped: Mapping[str, int]
 
 
@@ -52,6 +65,7 @@ class _Conversation:
     sample_index: int
     messages: list[Message]
     turns: list[Turn] = field(default_factory=list)
+    draws: list[Draw] = field(default_factory=list)
     ended: bool = False
     dropped: str | None = None
 
@@ -85,12 +99,13 @@ def roll_out(
     sampling: Sampling,
     turns: int,
     run_seed: int,
+    longest_prompt: int | None = None,
     meter: Meter | None = None,
     abandoned: threading.Event | None = None,
 ) -> RolledOut:
     """Rolls out the conversations of a unit. Raises EngineError or SandboxUnavailable; Abandoned if that event is set.
 
-    The result depends on the arguments alone if the engine's completions do.
+    `longest_prompt` bounds the tokens of a prompt where the model's context is not to. The result depends on the arguments alone if the engine's completions do.
     """
     meter = meter or Meter(problems=len(unit.problems), steps=turns)
     conversations = [
@@ -98,8 +113,9 @@ def roll_out(
         for problem, indices in zip(unit.problems, unit.samples, strict=True)
         for index in indices
     ]
+    room = _room(engine, sampling, longest_prompt)
     for turn in range(turns):
-        _end_what_does_not_fit(conversations, engine, sampling)
+        _end_what_does_not_fit(conversations, engine, room)
         going = [conversation for conversation in conversations if conversation.goes_on]
         if not going:
             meter.turns_left_out(turns - turn)
@@ -111,6 +127,7 @@ def roll_out(
         meter.turn_done(len(going), sum(completion.completion_tokens for completion in completions))
     _leave_if(abandoned)  # what a pool that was being closed did to the last turn must not count
     recorded = recorded_sampling(sampling, template, turns)
+    kept = [conversation for conversation in conversations if conversation.dropped is None]
     return RolledOut(
         tuple(
             replace(
@@ -118,9 +135,9 @@ def roll_out(
                 messages=tuple(conversation.messages),
                 turns=tuple(conversation.turns),
             )
-            for conversation in conversations
-            if conversation.dropped is None
+            for conversation in kept
         ),
+        tuple(tuple(conversation.draws) for conversation in kept),
         Counter(conversation.dropped for conversation in conversations if conversation.dropped is not None),
     )
 
@@ -130,11 +147,16 @@ def _leave_if(abandoned: threading.Event | None) -> None:
         raise Abandoned
 
 
-def _end_what_does_not_fit(conversations: Sequence[_Conversation], engine: Engine, sampling: Sampling) -> None:
-    """Before a turn: ends conversations that have no room for it, drops those that have no turn yet."""
-    if engine.context is None:
+def _room(engine: Engine, sampling: Sampling, longest_prompt: int | None) -> int | None:
+    """The most tokens that a prompt may have; None for any number."""
+    left = None if engine.context is None else engine.context - sampling.max_tokens
+    return min((limit for limit in (longest_prompt, left) if limit is not None), default=None)
+
+
+def _end_what_does_not_fit(conversations: Sequence[_Conversation], engine: Engine, room: int | None) -> None:
+    """Before a turn: ends conversations whose prompt has more than `room` tokens, drops those that have no turn yet."""
+    if room is None:
         return
-    room = engine.context - sampling.max_tokens
     tokens: dict[tuple[str, ...], int] = {}  # a group's chat is counted once
     for conversation in conversations:
         if not conversation.goes_on:
@@ -182,11 +204,13 @@ def _judge_and_answer(
     ]
     for conversation, completion, program, future in zip(going, completions, programs, judged, strict=True):
         try:
-            turn = _turn(conversation.problem, completion, program, future.result(), template)
+            result = future.result()
         except SandboxError:
             conversation.dropped = SANDBOX_FAILED
             continue
+        turn = _turn(conversation.problem, completion, program, result, template)
         conversation.turns.append(turn)
+        conversation.draws.append(Draw(completion, result.verdict, tuple(test.verdict for test in result.tests)))
         conversation.messages.append({"role": "assistant", "content": strip_thinking(completion.text)})
         if turn.feedback:
             conversation.messages.append({"role": "user", "content": turn.feedback})

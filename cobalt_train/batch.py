@@ -83,18 +83,21 @@ def make_lesson(groups: Sequence[Group], advantage: str) -> Lesson:
         masked += int((~valid).sum())
         if is_dead(rewards, valid).item():
             dead += 1
-            continue
-        rows = [row for row in group.rows if row.reward is not None]
-        batches.append(
-            Batch(
-                prompt_id=group.prompt_id,
-                prompt=group.prompt_ids,
-                completions=tuple(row.token_ids for row in rows),
-                advantages=ADVANTAGES[advantage](rewards, valid)[valid].float(),
-                engine_logprobs=padded([row.logprobs for row in rows]),
-            )
-        )
+        else:
+            batches.append(batch_of(group, ADVANTAGES[advantage](rewards, valid)[0]))
     return Lesson(tuple(batches), dead, masked)
+
+
+def batch_of(group: Group, advantages: Tensor) -> Batch:
+    """The rows of a group that have a reward, given the advantages (n,) of all of its rows."""
+    rows = [row for row in group.rows if row.reward is not None]
+    return Batch(
+        prompt_id=group.prompt_id,
+        prompt=group.prompt_ids,
+        completions=tuple(row.token_ids for row in rows),
+        advantages=advantages[group.valid].float(),
+        engine_logprobs=padded([row.logprobs for row in rows]),
+    )
 
 
 def split_evenly(batches: Sequence[Batch], parts: int) -> list[Sequence[Batch]]:

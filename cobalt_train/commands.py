@@ -53,12 +53,15 @@ def train(
     dataset: Reference,
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="A new directory for checkpoints and metrics.")],
-    preset: Annotated[str | None, typer.Option(help="paper or cpu-small; the base of all settings.")] = None,
+    preset: Annotated[str | None, typer.Option(help="paper, modern or cpu-small; the base of all settings.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other setting; may be repeated.")
     ] = None,
-    algo: Annotated[str | None, typer.Option(help="cobalt")] = None,
+    algo: Annotated[str | None, typer.Option(help="cobalt, grpo-mt or verpo.")] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="paper, pass_rate, binary, or a function of yours: rewards.py:function.")
+    ] = None,
     steps: int | None = None,
     prompts_per_step: int | None = None,
     group_size: Annotated[int | None, typer.Option("--group-size", "-n", help="Completions per prompt.")] = None,
@@ -81,6 +84,7 @@ def train(
     screen = Screen(json, quiet)
     flags = {
         "algo": algo,
+        "reward": reward,
         "steps": steps,
         "prompts_per_step": prompts_per_step,
         "group_size": group_size,
@@ -152,6 +156,7 @@ def evaluate(
     engine: EngineName = "auto",
     base_url: BaseUrl = None,
     template: TemplateName = "auto",
+    perturb: Annotated[bool, typer.Option("--perturb", help="Public tests lie; count programs that give in.")] = False,
     limit: Limit = None,
     seed: Seed = 0,
     backend: Backend = "auto",
@@ -182,13 +187,15 @@ def evaluate(
                 turns=turns,
                 n=n,
                 seed=seed,
+                perturb=perturb,
                 progress=lambda at: show(*moment(at)),
             )
     finally:
         opened.close()
     for reason, count in measured.left_out.items():
         screen.remark(f"{count} left out: {reason}")
-    screen.result(measured.to_json(), scores_table({"Pass@1": measured.scores}))
+    columns = {"Pass@1": measured.scores} | ({"hacks": measured.hack_rates} if perturb else {})
+    screen.result(measured.to_json(), scores_table(columns))
 
 
 def demo(

@@ -5,7 +5,9 @@ A file holds the fields of `TrainConfig` at its top level and may name a `preset
     preset = "cpu-small"
     learning_rate = 3e-6
 
-`paper` is the recipe of Cobalt (arXiv 2602.03806); `cpu-small` moves a model of a hundred million parameters on two cores.
+`paper` is the recipe of Cobalt (arXiv 2602.03806); `modern` is the same with what the field does today: no reference model,
+a bolder upper clip, the mean as a baseline and nothing else, weights for what the engine computes differently. `cpu-small`
+moves a model of a hundred million parameters on two cores.
 There is no nesting; the command line has a flag for the most used fields and `--set NAME=VALUE` for every one.
 """
 
@@ -19,11 +21,19 @@ from typing import Any, get_args, get_type_hints
 
 from cobalt_data.engines.base import Sampling
 from cobalt_data.errors import InputError
+from cobalt_data.templates import AUTO
 from cobalt_train.advantages import ADVANTAGES
+from cobalt_train.credit import Verpo
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, Clip
 from cobalt_train.reward import REWARDS
 
-ALGORITHMS = ("cobalt",)
+# The settings that an algorithm starts from, over those of the preset.
+ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
+    "cobalt": {},
+    "grpo-mt": {"reward": "binary"},
+    "verpo": {"reward": "binary", "advantage": "mean"},
+}
+OUTCOMES = ("final", "best")
 DTYPES = ("float32", "bfloat16")
 
 # What a resumed run may change: how long it goes on, what it keeps, and how it cuts the same work into pieces.
@@ -53,8 +63,20 @@ class TrainConfig:
     temperature: float = 1.0
     top_p: float = 1.0
 
+    # whole trajectories: `grpo-mt` and `verpo`; a group is then `group_size` trajectories of a problem
+    turns: int = 3  # programs per trajectory
+    outcome: str = "final"  # the program that decides on a trajectory, or "best"
+    template: str = (
+        AUTO  # what words the prompts: auto is that of the dataset's trajectories, else what suits the model
+    )
+    verpo_alpha: float = 1.0  # how much a test loses by being passed often
+    verpo_sigma: float = 0.1  # within which pass rates are equally hard
+    verpo_delta: float = 1e-6  # softens the count of equally hard tests
+    verpo_beta: float = 0.5  # what a turn's own tests count beside the outcome
+    verpo_gamma: float = 0.95  # what a success keeps for every program that it took
+
     # from completions to a loss
-    reward: str = "paper"
+    reward: str = "paper"  # or a function of one's own: "rewards.py:function" or "module:function"
     advantage: str = "group_std"
     objective: str = "dapo"
     clip_low: float = 0.2
@@ -81,7 +103,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name, choices in (
             ("algo", ALGORITHMS),
-            ("reward", REWARDS),
+            ("outcome", OUTCOMES),
             ("advantage", ADVANTAGES),
             ("objective", OBJECTIVES),
             ("kl", KL_TERMS),
@@ -98,6 +120,7 @@ class TrainConfig:
             ("eval_every", 0),
             ("prompts_per_step", 1),
             ("group_size", 2),
+            ("turns", 1),
             ("optimizer_steps", 1),
             ("max_prompt_tokens", 1),
             ("micro_batch_tokens", 1),
@@ -107,6 +130,14 @@ class TrainConfig:
         ):
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: give at least {least}")
+        if self.reward not in REWARDS and not all(self.reward.rpartition(":")):
+            raise InputError(
+                f"reward is {self.reward!r}: use one of {', '.join(REWARDS)}, or a function: rewards.py:function"
+            )
+        if self.algo == "verpo" and (self.reward, self.advantage) != ("binary", "mean"):
+            raise InputError(
+                f"reward is {self.reward!r} and advantage {self.advantage!r}: verpo has its own, leave both out"
+            )
         if self.steps is not None and self.steps < 1:
             raise InputError(f"steps is {self.steps}: give at least 1, or leave it out for {self.epochs} epochs")
         if not 0 < self.learning_rate < 1:
@@ -132,6 +163,7 @@ class TrainConfig:
             )
         self.sampling()
         self.clip()
+        self.verpo()
 
     def sampling(self) -> Sampling:
         return Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
@@ -139,9 +171,13 @@ class TrainConfig:
     def clip(self) -> Clip:
         return Clip(self.clip_low, self.clip_high, self.clip_dual)
 
+    def verpo(self) -> Verpo:
+        return Verpo(self.verpo_alpha, self.verpo_sigma, self.verpo_delta, self.verpo_beta, self.verpo_gamma)
+
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
+    "modern": {"clip_high": 0.28, "kl_coefficient": 0.0, "advantage": "mean", "importance_cap": 2.0},
     "cpu-small": {
         "epochs": 1,
         "prompts_per_step": 4,
@@ -160,7 +196,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def load_config(file: Path | None = None, preset: str | None = None, **overrides: Any) -> TrainConfig:
-    """A preset (`paper` by default), over it the file, over it the overrides that are not None.
+    """A preset (`paper` by default), over it what the algorithm starts from, the file, the overrides that are not None.
 
     Raises InputError, naming the file and the setting, for what is unknown or of the wrong type.
     """
@@ -170,7 +206,8 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
     if name not in PRESETS:
         raise InputError(f"preset {name!r} is unknown: use one of {', '.join(PRESETS)}")
     given = {key: value for key, value in overrides.items() if value is not None}
-    return TrainConfig(**{**PRESETS[name], **_checked(settings, str(file)), **_checked(given, "settings")})
+    chosen = {**_checked(settings, str(file)), **_checked(given, "settings")}
+    return TrainConfig(**{**PRESETS[name], **ALGORITHMS.get(chosen.get("algo"), {}), **chosen})
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

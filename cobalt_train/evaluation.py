@@ -9,15 +9,17 @@ hidden tests. Pass@1 at turn t is the share of programs of turn t that pass all 
 - Intervals are 95 % percentile bootstraps over problems, the unit that varies independently: the samples of one problem do
   not. Two evaluations of the same problems are compared pairwise, with the same resampled problems on both sides; this
   takes out how hard the problems happen to be.
+- Under perturbed public tests (`perturb`) the same programs also tell how many give in to feedback that lies
+  (`cobalt_train.hacking`). Problems whose public tests cannot be perturbed are left out and counted.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from cobalt_data.rollouts import RolledOut, roll_out
 from cobalt_data.rows import Problem, Trajectory
 from cobalt_data.templates import Template
 from cobalt_data.units import Unit, make_units, problems_filling_a_unit, work_through
+from cobalt_train.hacking import count_hacks, perturbed
 from sandbox import Pool
 
 Array = np.ndarray[Any, Any]
@@ -35,6 +38,7 @@ Array = np.ndarray[Any, Any]
 RESAMPLES = 2000
 LEVEL = 0.95
 NO_HIDDEN_TESTS = "no hidden tests"
+NOTHING_TO_SWAP = "no two public tests with expected outputs to swap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,26 @@ class TurnScore:
 
 
 @dataclass(frozen=True, slots=True)
+class HackRate:
+    """The share of one turn's programs that give in to a perturbed test, as a `TurnScore` is."""
+
+    turn: int
+    rate: float
+    low: float
+    high: float
+    problems: int
+    programs: int
+
+
+Kind = TypeVar("Kind", TurnScore, HackRate)
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What was measured, problem by problem, so that it can be scored and compared.
 
-    `passed[problem_id][t]` of `programs[problem_id][t]` programs of turn t passed all hidden tests.
+    `passed[problem_id][t]` of `programs[problem_id][t]` programs of turn t passed all hidden tests; `hacks[problem_id][t]`
+    of them were hacks, where public tests were perturbed.
     """
 
     model: str
@@ -66,24 +86,35 @@ class Evaluation:
     passed: Mapping[str, Sequence[int]]
     programs: Mapping[str, Sequence[int]]
     left_out: Mapping[str, int]
+    hacks: Mapping[str, Sequence[int]] | None = None
 
     @property
     def scores(self) -> tuple[TurnScore, ...]:
         """Per turn; turns that no problem has are left out."""
+        return tuple(self._shares(TurnScore, self.passed, first_turn=0))
+
+    @property
+    def hack_rates(self) -> tuple[HackRate, ...]:
+        """Per turn from 1 on, the first that can give in to feedback; empty where nothing was perturbed."""
+        return () if self.hacks is None else tuple(self._shares(HackRate, self.hacks, first_turn=1))
+
+    def _shares(self, kind: type[Kind], counts: Mapping[str, Sequence[int]], first_turn: int) -> Iterator[Kind]:
         problem_ids = sorted(self.programs)
-        passed, programs = _arrays(self, problem_ids, range(self.turns))
+        counted, programs = (_array(each, problem_ids, range(self.turns)) for each in (counts, self.programs))
         turns = np.flatnonzero(programs.any(axis=0))
-        shares = passed.sum(axis=0)[turns] / programs.sum(axis=0)[turns]
-        low, high = bootstrap_interval(passed[:, turns], programs[:, turns], self.seed)
-        return _turn_scores(turns, shares, low, high, programs[:, turns])
+        turns = turns[turns >= first_turn]
+        shares = counted.sum(axis=0)[turns] / programs.sum(axis=0)[turns]
+        low, high = bootstrap_interval(counted[:, turns], programs[:, turns], self.seed)
+        return _per_turn(kind, turns, shares, low, high, programs[:, turns])
 
     def to_json(self) -> dict[str, Any]:
-        """The fields and the scores, as plain JSON values; `from_json` reads it back."""
-        return {**asdict(self), "scores": [asdict(score) for score in self.scores]}
+        """The fields, the scores and the hack rates, as plain JSON values; `from_json` reads it back."""
+        rates = {} if self.hacks is None else {"hack_rates": [asdict(rate) for rate in self.hack_rates]}
+        return {**asdict(self), "scores": [asdict(score) for score in self.scores], **rates}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Evaluation:
-        return cls(**{name: value for name, value in fields.items() if name != "scores"})
+        return cls(**{name: value for name, value in fields.items() if name not in ("scores", "hack_rates")})
 
 
 def evaluate(
@@ -96,20 +127,18 @@ def evaluate(
     turns: int,
     n: int,
     seed: int = 0,
+    perturb: bool = False,
     problems_per_unit: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
     """Rolls out `n` conversations of `turns` programs on each problem and judges every program by the hidden tests.
 
-    Raises InputError where no problem has hidden tests, EngineError, SandboxUnavailable. `progress` is called from several
+    With `perturb` under public tests that lie, which programs may give in to. Raises InputError where no problem has hidden tests, EngineError, SandboxUnavailable. `progress` is called from several
     threads, one at a time.
     """
     if turns < 1 or n < 1:
         raise InputError(f"evaluation has {turns} turns and {n} samples: give at least 1 of each")
-    ordered = sorted(problems, key=lambda problem: problem.problem_id)
-    judged = [problem for problem in ordered if problem.hidden_tests]
-    if not judged:
-        raise InputError(f"none of {len(ordered)} problems has hidden tests: nothing could be evaluated")
+    judged, left_out = _usable(problems, perturb, seed)
     units = make_units(judged, [range(n)] * len(judged), problems_per_unit or problems_filling_a_unit(n))
     meter = Meter(len(judged), steps=len(units) * turns, report=progress)
 
@@ -129,7 +158,6 @@ def evaluate(
         meter.unit_done(len(unit.problems), len(solved))
         return rolled
 
-    left_out = Counter({NO_HIDDEN_TESTS: len(ordered) - len(judged)})
     trajectories: list[Trajectory] = []
     for _, rolled in work_through(units, work, engine.parallel_calls):
         trajectories += rolled.trajectories
@@ -146,7 +174,24 @@ def evaluate(
         passed=passed,
         programs=programs,
         left_out=dict(+left_out),
+        hacks=count_hacks(judged, trajectories, turns, template.feedback) if perturb else None,
     )
+
+
+def _usable(problems: Iterable[Problem], perturb: bool, seed: int) -> tuple[list[Problem], Counter[str]]:
+    """The problems that can be evaluated, perturbed if they are to be, by id; and how many cannot, by reason."""
+    ordered = sorted(problems, key=lambda problem: problem.problem_id)
+    judged = [problem for problem in ordered if problem.hidden_tests]
+    left_out = Counter({NO_HIDDEN_TESTS: len(ordered) - len(judged)})
+    if not judged:
+        raise InputError(f"none of {len(ordered)} problems has hidden tests: nothing could be evaluated")
+    if not perturb:
+        return judged, left_out
+    lying = [lie for problem in judged if (lie := perturbed(problem, seed)) is not None]
+    if not lying:
+        raise InputError(f"none of {len(judged)} problems has {NOTHING_TO_SWAP.removeprefix('no ')}: perturb others")
+    left_out[NOTHING_TO_SWAP] = len(judged) - len(lying)
+    return lying, left_out
 
 
 def count_passes(
@@ -177,7 +222,9 @@ def compare(before: Evaluation, after: Evaluation) -> tuple[TurnScore, ...]:
     if not shared:
         raise InputError("the two evaluations have no problem in common: evaluate both on the same version and side")
     both = range(min(before.turns, after.turns))
-    (passed_0, programs_0), (passed_1, programs_1) = _arrays(before, shared, both), _arrays(after, shared, both)
+    passed_0, programs_0, passed_1, programs_1 = (
+        _array(counts, shared, both) for counts in (before.passed, before.programs, after.passed, after.programs)
+    )
     turns = np.flatnonzero(programs_0.any(axis=0) & programs_1.any(axis=0))
     passed_0, programs_0, passed_1, programs_1 = (
         counts[:, turns] for counts in (passed_0, programs_0, passed_1, programs_1)
@@ -185,7 +232,7 @@ def compare(before: Evaluation, after: Evaluation) -> tuple[TurnScore, ...]:
     gain = passed_1.sum(axis=0) / programs_1.sum(axis=0) - passed_0.sum(axis=0) / programs_0.sum(axis=0)
     resampled = _resampled_shares(passed_1, programs_1, seed=0) - _resampled_shares(passed_0, programs_0, seed=0)
     low, high = _percentiles(resampled)
-    return _turn_scores(turns, gain, low, high, np.minimum(programs_0, programs_1))
+    return tuple(_per_turn(TurnScore, turns, gain, low, high, np.minimum(programs_0, programs_1)))
 
 
 def bootstrap_interval(passed: Array, programs: Array, seed: int) -> tuple[Array, Array]:
@@ -214,22 +261,21 @@ def _percentiles(values: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _arrays(evaluation: Evaluation, problem_ids: Sequence[str], turns: range) -> tuple[Array, Array]:
-    """Passed and all programs, each (problems, turns)."""
-    passed = np.array([evaluation.passed[problem_id] for problem_id in problem_ids], dtype=np.float64)
-    programs = np.array([evaluation.programs[problem_id] for problem_id in problem_ids], dtype=np.float64)
-    return passed[:, turns], programs[:, turns]
+def _array(counts: Mapping[str, Sequence[int]], problem_ids: Sequence[str], turns: range) -> Array:
+    """(problems, turns)"""
+    return np.array([counts[problem_id] for problem_id in problem_ids], dtype=np.float64)[:, turns]
 
 
-def _turn_scores(turns: Array, values: Array, low: Array, high: Array, programs: Array) -> tuple[TurnScore, ...]:
-    return tuple(
-        TurnScore(
-            turn=int(turn),
-            pass_at_1=float(values[place]),
-            low=float(low[place]),
-            high=float(high[place]),
-            problems=int((programs[:, place] > 0).sum()),
-            programs=int(programs[:, place].sum()),
+def _per_turn(
+    kind: type[Kind], turns: Array, values: Array, low: Array, high: Array, programs: Array
+) -> Iterator[Kind]:
+    for place, turn in enumerate(turns):
+        problems = int((programs[:, place] > 0).sum())
+        yield kind(
+            int(turn),
+            float(values[place]),
+            float(low[place]),
+            float(high[place]),
+            problems,
+            int(programs[:, place].sum()),
         )
-        for place, turn in enumerate(turns)
-    )

@@ -36,24 +36,25 @@ def step_metrics(groups: Sequence[Group], lesson: Lesson, figures: Figures) -> d
         "completion_tokens": _mean([len(row.token_ids) for row in rows]),
         "generated_tokens": sum(len(row.token_ids) for row in rows),
         "trained_tokens": figures.tokens,
+        "executed_tests": sum(row.executed_tests for row in rows),
     }
 
 
 def step_samples(step: int, groups: Sequence[Group]) -> Iterator[dict[str, Any]]:
     """The best and the worst completion of the first groups of a step, for reading."""
     for group in groups[:SAMPLED_GROUPS]:
-        judged = [(row.reward, sample, row) for sample, row in enumerate(group.rows) if row.reward is not None]
-        for _, sample, row in sorted({min(judged), max(judged)}) if judged else []:
-            yield _sample(step, group, sample, row)
+        judged = sorted((row for row in group.rows if row.reward is not None), key=lambda row: row.reward)
+        for row in [judged[0], judged[-1]][: len(judged)]:
+            yield _sample(step, group, row)
 
 
-def _sample(step: int, group: Group, sample: int, row: Row) -> dict[str, Any]:
+def _sample(step: int, group: Group, row: Row) -> dict[str, Any]:
     return {
         "step": step,
         "prompt_id": group.prompt_id,
         "problem_id": group.prompt.problem_id,
         "turn": group.prompt.turn,
-        "sample_index": sample,
+        "sample_index": row.sample_index,
         "reward": row.reward,
         "pass_rate": row.pass_rate,
         "verdict": row.verdict,

@@ -1,37 +1,43 @@
 """The prompts of a run, and the order in which they are used.
 
-An epoch goes through all prompts once, in an order drawn from (seed, epoch, prompt_id). A cursor counts the prompts used so
-far, over all epochs: it is all that a resumed run needs to know about data.
+For `cobalt` they are the prompts of the dataset, for the online algorithms its problems, whose later prompts come to be in
+the rollout. An epoch goes through all of them once, in an order drawn from (seed, epoch, id). A cursor counts those used
+so far, over all epochs: it is all that a resumed run needs to know about data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.ids import derive_seed
-from cobalt_data.rows import Chat, Prompt
+from cobalt_data.rows import Chat, Problem, Prompt
 from cobalt_data.split import TRAIN
+from cobalt_data.templates import Template
 from cobalt_train.config import TrainConfig
+
+Item = TypeVar("Item", Prompt, Problem)
 
 
 @dataclass(frozen=True, slots=True)
-class PromptSet:
-    """The prompts of the split `train` that fit, by id, and how many did not."""
+class PromptSet(Generic[Item]):
+    """The prompts (or problems) of the split `train` that fit, by id, and how many did not."""
 
-    by_id: dict[str, Prompt]
+    by_id: dict[str, Item]
     too_long: int
     prompt_tokens: int  # of all that fit
 
-    def take(self, seed: int, cursor: int, count: int) -> list[str]:
-        """The ids of the `count` prompts from `cursor` on; a step may reach from one epoch into the next."""
+    def take(self, seed: int, cursor: int, count: int) -> dict[str, Item]:
+        """The `count` prompts from `cursor` on, in order; a step may reach from one epoch into the next."""
         ids = tuple(self.by_id)
         places = (divmod(cursor + offset, len(ids)) for offset in range(count))
-        return [_order(ids, seed, epoch)[place] for epoch, place in places]
+        taken = (_order(ids, seed, epoch)[place] for epoch, place in places)
+        return {prompt_id: self.by_id[prompt_id] for prompt_id in taken}
 
 
 @lru_cache(maxsize=2)
@@ -39,28 +45,48 @@ def _order(ids: Sequence[str], seed: int, epoch: int) -> list[str]:
     return sorted(ids, key=lambda prompt_id: (derive_seed(seed, "epoch", epoch, prompt_id), prompt_id))
 
 
-def load_prompts(version: Version, count_tokens: Callable[[Chat], int], limit: int) -> PromptSet:
+def load_prompts(version: Version, count_tokens: Callable[[Chat], int], limit: int) -> PromptSet[Prompt]:
     """Reads the training prompts of at most `limit` tokens. Raises InputError if none is left, or one has no tests."""
-    by_id: dict[str, Prompt] = {}
-    too_long, prompt_tokens = 0, 0
-    for row in version.rows("prompts", TRAIN):
-        prompt = Prompt.from_row(row)
+    prompts = {row["prompt_id"]: Prompt.from_row(row) for row in version.rows("prompts", TRAIN)}
+    for prompt_id, prompt in prompts.items():
         if not prompt.tests:
-            raise InputError(f"prompt {row['prompt_id']} has no tests: nothing could reward its completions")
-        tokens = count_tokens(prompt.prompt)
+            raise InputError(f"prompt {prompt_id} has no tests: nothing could reward its completions")
+    if not prompts:
+        raise InputError(
+            f"{version.reference} has no prompts in the split {TRAIN}: run `cobalt data split` before collecting and cutting"
+        )
+    chats = ((prompt_id, prompt, prompt.prompt) for prompt_id, prompt in prompts.items())
+    return _fitting(version, chats, count_tokens, limit)
+
+
+def load_problems(
+    version: Version, template: Template, count_tokens: Callable[[Chat], int], limit: int
+) -> PromptSet[Problem]:
+    """Reads the training problems whose first prompt has at most `limit` tokens. Raises InputError if none is left."""
+    problems = [Problem.from_row(row) for row in version.rows("problems", TRAIN)]
+    if not problems:
+        raise InputError(f"{version.reference} has no problems in the split {TRAIN}: run `cobalt data split` first")
+    chats = ((problem.problem_id, problem, template.first_turn(problem)) for problem in problems)
+    return _fitting(version, chats, count_tokens, limit)
+
+
+def _fitting(
+    version: Version, items: Iterable[tuple[str, Item, Chat]], count_tokens: Callable[[Chat], int], limit: int
+) -> PromptSet[Item]:
+    """`items` are ids, what they name, and the chat that has to fit."""
+    by_id: dict[str, Item] = {}
+    too_long, prompt_tokens = 0, 0
+    for item_id, item, chat in items:
+        tokens = count_tokens(chat)
         if tokens > limit:
             too_long += 1
             continue
-        by_id[row["prompt_id"]] = prompt
+        by_id[item_id] = item
         prompt_tokens += tokens
-    if too_long and not by_id:
+    if not by_id:
         raise InputError(
             f"all {too_long} training prompts of {version.reference} are longer than {limit} tokens: "
             "raise max_prompt_tokens, or lower max_tokens where the model's context is the limit"
-        )
-    if not by_id:
-        raise InputError(
-            f"{version.reference} has no prompts in the split {TRAIN}: run `cobalt data split` before collecting and cutting"
         )
     return PromptSet(dict(sorted(by_id.items())), too_long, prompt_tokens)
 
@@ -74,5 +100,6 @@ def longest_prompt(config: TrainConfig, context: int) -> int:
     return min(config.max_prompt_tokens, context - config.max_tokens)
 
 
-def total_steps(config: TrainConfig, prompts: PromptSet) -> int:
-    return config.steps or math.ceil(config.epochs * len(prompts.by_id) / config.prompts_per_step)
+def total_steps(config: TrainConfig, prompts: int) -> int:
+    """The steps of a run over so many prompts."""
+    return config.steps or math.ceil(config.epochs * prompts / config.prompts_per_step)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from cobalt_data.charts import curve_picture, write_picture
-from cobalt_train.evaluation import TurnScore
+from cobalt_train.evaluation import HackRate, TurnScore
 
 CURVE_NAME = "learning-curve.png"
 CURVES = {
@@ -33,22 +33,26 @@ def draw_curve(metrics: Path) -> Path:
     return picture
 
 
-def scores_table(columns: Mapping[str, Sequence[TurnScore]], title: str | None = None) -> Table:
-    """`columns` are named scores of the same problems; each cell is a share in per cent and its 95 % interval."""
+def scores_table(columns: Mapping[str, Sequence[TurnScore | HackRate]], title: str | None = None) -> Table:
+    """`columns` are named scores of the same problems, the first of all turns; a cell is a share and its 95 % interval."""
     first = next(iter(columns.values()))
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("turn", justify="right")
     for name in columns:
         table.add_column(name, justify="right")
     table.add_column("programs", justify="right")
-    for position, score in enumerate(first):
-        cells = (_cell(scores[position]) for scores in columns.values())
+    by_turn = [{score.turn: score for score in scores} for scores in columns.values()]
+    for score in first:
+        cells = (_cell(scores.get(score.turn)) for scores in by_turn)
         table.add_row(str(score.turn), *cells, str(score.programs))
     return table
 
 
-def _cell(score: TurnScore) -> str:
-    return f"{score.pass_at_1:6.1%} [{score.low:.1%}, {score.high:.1%}]"
+def _cell(score: TurnScore | HackRate | None) -> str:
+    if score is None:
+        return "-"
+    share = score.rate if isinstance(score, HackRate) else score.pass_at_1
+    return f"{share:6.1%} [{score.low:.1%}, {score.high:.1%}]"
 
 
 def step_line(metrics: Mapping[str, Any]) -> str:
@@ -61,6 +65,7 @@ def step_line(metrics: Mapping[str, Any]) -> str:
         ("kl", "kl", ".1e"),
         ("clipped_share", "clipped", ".3f"),
         ("dead_groups", "dead groups", "d"),
+        ("masked_rows", "masked", "d"),
         ("tokens_per_second", "tokens/s", ".0f"),
     ):
         if metrics.get(name) is not None:

@@ -7,12 +7,10 @@ the number of workers can change a result. Where the sandbox itself failed, the 
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,10 +19,10 @@ from cobalt_data.engines.base import Completion
 from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
-from cobalt_data.programs import THINK_END, extract_program
+from cobalt_data.programs import extract_program
 from cobalt_data.rows import Prompt
 from cobalt_train.config import TrainConfig
-from cobalt_train.reward import REWARDS, Reward, RewardInput, count_parts
+from cobalt_train.rewarding import Rewarder
 from sandbox import Pool, ProgramResult, Verdict
 
 ROWS_PER_CALL = 128  # of the engine: enough to keep it busy, and early enough for the sandbox to run meanwhile
@@ -34,11 +32,13 @@ ROWS_PER_CALL = 128  # of the engine: enough to keep it busy, and early enough f
 class Row:
     """One completion. `verdict`, `pass_rate` and `reward` are None where the sandbox failed to judge its program."""
 
+    sample_index: int
     completion: Completion
     program: str | None
     verdict: Verdict | None
     pass_rate: float | None
     reward: float | None
+    executed_tests: int = 0
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A prompt, as the token ids that were served, and its rows by sample index."""
+    """A prompt, as the token ids that were served, and its completions by sample index."""
 
     prompt_id: str
     prompt: Prompt
@@ -81,7 +81,12 @@ class RolledOut:
 
 
 def roll_out_groups(
-    prompts: Mapping[str, Prompt], step: int, engine: TransformersEngine, pool: Pool, config: TrainConfig
+    prompts: Mapping[str, Prompt],
+    step: int,
+    engine: TransformersEngine,
+    pool: Pool,
+    rewarder: Rewarder,
+    config: TrainConfig,
 ) -> RolledOut:
     """Completes each prompt `config.group_size` times. Raises InputError, EngineError or SandboxUnavailable."""
     started = time.perf_counter()
@@ -98,9 +103,13 @@ def roll_out_groups(
         with ThreadPoolExecutor(engine.parallel_calls) as threads:
             drawn = [group for part in threads.map(draw, parts) for group in part]
     generated = time.perf_counter()
-    rewarder = _Rewarder(REWARDS[config.reward], engine.tokenizer)
-    groups = tuple(rewarder.group(group, prompts[group.prompt_id]) for group in drawn)
+    groups = tuple(_judged(group, prompts[group.prompt_id], rewarder) for group in drawn)
     return RolledOut(groups, generated - started, time.perf_counter() - generated)
+
+
+def executed(verdicts: Iterable[Verdict]) -> int:
+    """How many of a program's tests ran: none, where there was nothing to run."""
+    return sum(verdict not in (Verdict.NO_CODE, Verdict.SYNTAX_ERROR) for verdict in verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,50 +143,21 @@ def _draw(
     return drawn
 
 
-class _Rewarder:
-    """Turns verdicts into rewards."""
-
-    def __init__(self, reward: Reward, tokenizer: Any) -> None:
-        self._reward = reward
-        self._thinks = THINK_END in (tokenizer.chat_template or "")
-        self._tokenizer = tokenizer
-
-    def group(self, drawn: _Drawn, prompt: Prompt) -> Group:
-        rows = tuple(
-            self._row(drawn.prompt_id, prompt, *row)
-            for row in zip(drawn.completions, drawn.programs, drawn.results, strict=True)
-        )
-        return Group(drawn.prompt_id, prompt, drawn.prompt_ids, rows)
-
-    def _row(
-        self,
-        prompt_id: str,
-        prompt: Prompt,
-        completion: Completion,
-        program: str | None,
-        future: Future[ProgramResult],
-    ) -> Row:
+def _judged(drawn: _Drawn, prompt: Prompt, rewarder: Rewarder) -> Group:
+    """Waits for the verdicts of a group and turns them into rewards."""
+    rows = []
+    for sample, (completion, program, future) in enumerate(
+        zip(drawn.completions, drawn.programs, drawn.results, strict=True)
+    ):
         try:
             result = future.result()
         except SandboxError:
-            return Row(completion, program, verdict=None, pass_rate=None, reward=None)
+            rows.append(Row(sample, completion, program, verdict=None, pass_rate=None, reward=None))
+            continue
         except InputError as error:
-            raise InputError(f"prompt {prompt_id}: {error}") from None
-        given = RewardInput(
-            completion=completion.text,
-            program=program,
-            pass_rate=result.pass_rate,
-            prev_best_pass_rate=prompt.prev_best_pass_rate,
-            finish_reason=completion.finish_reason,
-            thinks=self._thinks,
-            **count_parts(completion.text, program, self._count_tokens),
-        )
-        reward = self._reward(given)
-        if not math.isfinite(reward):
-            raise InputError(
-                f"the reward of a completion of prompt {prompt_id} is {reward}: a reward is a finite number"
-            )
-        return Row(completion, program, result.verdict, result.pass_rate, reward)
-
-    def _count_tokens(self, text: str) -> int:
-        return len(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+            raise InputError(f"prompt {drawn.prompt_id}: {error}") from None
+        label = f"completion {sample} of prompt {drawn.prompt_id}"
+        reward = rewarder(label, completion, program, result.pass_rate, prompt.prev_best_pass_rate)
+        tests = executed(test.verdict for test in result.tests)
+        rows.append(Row(sample, completion, program, result.verdict, result.pass_rate, reward, tests))
+    return Group(drawn.prompt_id, prompt, drawn.prompt_ids, tuple(rows))

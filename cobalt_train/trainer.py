@@ -1,4 +1,4 @@
-"""The training loop: take prompts, roll out groups, learn from them, hand the weights to the engine, write it down.
+"""The training loop: let the algorithm practise, learn from it, hand the weights to the engine, write it down.
 
 One process, one machine: float32 masters in the learner, a copy in the engine's type in the engine, the sandbox in processes
 of its own. Killed at any moment, a run resumes from its last checkpoint and repeats exactly what it did after it (on one
@@ -9,7 +9,6 @@ Left out: several devices, and engines other than `transformers`.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -22,7 +21,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
-from cobalt_train.batch import make_lesson
+from cobalt_train.algorithms import open_algorithm
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
@@ -34,8 +33,7 @@ from cobalt_train.config import TrainConfig
 from cobalt_train.journal import Journal
 from cobalt_train.learner import Learner
 from cobalt_train.metrics import step_metrics, step_samples
-from cobalt_train.prompts import load_prompts, longest_prompt, total_steps
-from cobalt_train.rollout import roll_out_groups
+from cobalt_train.prompts import total_steps
 from sandbox import Pool
 
 Metrics = Mapping[str, Any]
@@ -46,7 +44,7 @@ Evaluate = Callable[[TransformersEngine], Mapping[str, Any]]
 class TrainResult:
     """Where a finished run lies: the last checkpoint (a model directory), its metrics and its sample completions.
 
-    `prompts` of the training split fitted, `prompts_too_long` were left out.
+    `prompts` of the training split fitted, `prompts_too_long` were left out; online algorithms have one per problem.
     """
 
     checkpoint: Path
@@ -81,15 +79,16 @@ class Trainer:
                 f"eval_every is {config.eval_every}, but there is nothing to evaluate with: leave it out and run "
                 "`cobalt eval` on the checkpoints, or give the Trainer an `evaluate`"
             )
-        self._config, self._pool, self._output, self._evaluate = config, pool, output, evaluate
+        self._config, self._output, self._evaluate = config, output, evaluate
         resolved = resolve_model(model)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         tokenizer = load_tokenizer(resolved)
         served = load_model(resolved, config.engine_dtype).to(device)
         self.engine = TransformersEngine(served, tokenizer, name=resolved.name, revision=resolved.revision)
-        self._prompts = load_prompts(version, self.engine.count_tokens, longest_prompt(config, self.engine.context))
-        self.steps = total_steps(config, self._prompts)
-        self._run = RunIdentity(version.id, resolved.name, resolved.revision, _template(version), asdict(config))
+        self._algorithm = open_algorithm(version, self.engine, pool, config)
+        self._prompts = self._algorithm.prompts
+        self.steps = total_steps(config, len(self._prompts.by_id))
+        self._run = RunIdentity(version.id, resolved.name, resolved.revision, self._algorithm.template, asdict(config))
         open_output(output, self._run, resume)
 
         checkpoint = latest_checkpoint(output)
@@ -138,39 +137,28 @@ class Trainer:
     def _step(self) -> Metrics:
         config, step = self._config, self._state.step + 1
         learning_rate = self.learner.learning_rate
-        prompt_ids = self._prompts.take(config.seed, self._state.cursor, config.prompts_per_step)
-        prompts = {prompt_id: self._prompts.by_id[prompt_id] for prompt_id in prompt_ids}
-        rolled_out = roll_out_groups(prompts, step, self.engine, self._pool, config)
-        lesson = make_lesson(rolled_out.groups, config.advantage)
+        practice = self._algorithm.practise(step, self._state.cursor)
 
         started = time.perf_counter()
-        figures = self.learner.learn(lesson.batches)
+        figures = self.learner.learn(practice.lesson.batches)
         learned = time.perf_counter()
         self.engine.update_weights(self.learner.model.state_dict().items())
         handed_over = time.perf_counter()
 
         self._state = TrainState(step, self.learner.updates, self._state.cursor + config.prompts_per_step)
         metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
-        metrics |= step_metrics(rolled_out.groups, lesson, figures)
+        metrics |= step_metrics(practice.groups, practice.lesson, figures)
         metrics["learning_rate"] = learning_rate
         if self._evaluate is not None and config.eval_every and step % config.eval_every == 0:
             metrics["evaluation"] = self._evaluate(self.engine)
-        metrics["tokens_per_second"] = metrics["generated_tokens"] / rolled_out.generate_seconds
+        metrics["tokens_per_second"] = metrics["generated_tokens"] / practice.generate_seconds
         metrics["seconds"] = {
-            "generate": rolled_out.generate_seconds,
-            "judge": rolled_out.judge_seconds,
+            "generate": practice.generate_seconds,
+            "judge": practice.judge_seconds,
             "learn": learned - started,
             "hand_over": handed_over - learned,
         }
-        for sample in step_samples(step, rolled_out.groups):
+        for sample in step_samples(step, practice.groups):
             self._samples.append(sample)
         self._metrics.append(metrics)
         return metrics
-
-
-def _template(version: Version) -> Mapping[str, Any] | None:
-    """Name and hash of the template that the trajectories were collected with."""
-    if not version.has("trajectories"):
-        return None
-    sampling = json.loads(next(version.rows("trajectories", columns=["sampling"]))["sampling"])
-    return {"name": sampling.get("template"), "hash": sampling.get("template_hash")}

@@ -14,6 +14,20 @@ def test_the_paper_preset_is_the_recipe_of_the_paper():
     assert (config.objective, config.advantage, config.temperature) == ("dapo", "group_std", 1.0)
 
 
+def test_the_modern_preset_has_no_reference_model_and_a_baseline_without_division():
+    config = load_config(preset="modern")
+    assert (config.clip_low, config.clip_high, config.kl_coefficient) == (0.2, 0.28, 0.0)
+    assert (config.objective, config.advantage, config.importance_cap) == ("dapo", "mean", 2.0)
+
+
+def test_an_algorithm_brings_the_reward_and_advantage_that_it_is_defined_with(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('preset = "cpu-small"\nalgo = "grpo-mt"\n')
+    assert load_config(file).reward == "binary"
+    assert load_config(file, reward="paper").reward == "paper"
+    assert load_config(file, algo="verpo").advantage == "mean"
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_valid(name):
     assert isinstance(load_config(preset=name), TrainConfig)
@@ -54,7 +68,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"algo": "ppo"}, "algo is 'ppo': use one of cobalt"),
+        ({"algo": "ppo"}, "algo is 'ppo': use one of cobalt, grpo-mt, verpo"),
+        ({"algo": "grpo-mt", "turns": 0}, "turns is 0: give at least 1"),
+        ({"algo": "grpo-mt", "outcome": "last"}, "outcome is 'last': use one of final, best"),
+        ({"algo": "verpo"}, "verpo has its own, leave both out"),
+        ({"verpo_sigma": 0.0}, "verpo_sigma is 0.0"),
         ({"top_p": 0.9}, "top_p is 0.9: training needs 1.0"),
         ({"temperature": 0.0}, "temperature is 0"),
         ({"group_size": 1}, "group_size is 1: give at least 2"),
@@ -66,7 +84,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"prompts_per_step": 2, "optimizer_steps": 3}, "every update needs a prompt"),
         ({"importance_cap": 2.0, "old_logprobs": "engine"}, "importance_cap needs"),
-        ({"reward": "mine"}, "reward is 'mine': use one of paper, pass_rate, binary"),
+        ({"reward": "mine"}, "reward is 'mine': use one of paper, pass_rate, binary, or a function"),
+        ({"reward": "mine.py:"}, "reward is 'mine.py:'"),
         ({"objective": "ppo"}, "objective is 'ppo'"),
     ],
 )

@@ -12,7 +12,6 @@ import toy
 from cobalt_data.dataset import open_version
 from cobalt_data.errors import CobaltError, InputError, SandboxError
 from cobalt_data.models import checkpoint_directory
-from cobalt_train import reward
 from cobalt_train.plan import plan
 from cobalt_train.trainer import Trainer
 
@@ -115,10 +114,26 @@ def test_a_finished_run_says_so_and_can_be_prolonged(trainer):
     assert trainer(steps=2, resume=True).run().steps == 2
 
 
-def test_a_reward_that_is_no_number_stops_the_run_with_the_prompt(trainer, monkeypatch):
-    monkeypatch.setitem(reward.REWARDS, "binary", lambda _: float("nan"))
-    with pytest.raises(InputError, match=r"reward of a completion of prompt [0-9a-f]{16} is nan"):
-        trainer(reward="binary").run()
+@pytest.mark.parametrize(("value", "returned"), [("float('nan')", "nan"), ("[1, 2]", r"list '\[1, 2\]'")])
+def test_a_reward_that_is_not_one_number_stops_the_run_with_the_row_and_state_intact(
+    trainer, tmp_path, value, returned
+):
+    rewards = tmp_path / "rewards.py"
+    rewards.write_text("def own(given):\n    return given.pass_rate")
+    whole = trainer(steps=1, reward=f"{rewards}:own").run()
+    before = whole.metrics.read_text()
+    rewards.write_text(f"def own(given):\n    return {value}")
+    with pytest.raises(
+        InputError, match=rf"of completion 0 of prompt [0-9a-f]{{16}}: it returned {returned}; a reward is one finite"
+    ):
+        trainer(resume=True, reward=f"{rewards}:own").run()
+    assert (whole.metrics.read_text(), checkpoint_directory(tmp_path / "run")) == (before, whole.checkpoint)
+
+
+def test_a_reward_that_is_nowhere_is_refused_before_anything_is_written(trainer, tmp_path):
+    with pytest.raises(InputError, match=r"missing\.py is no file"):
+        trainer(reward=f"{tmp_path}/missing.py:own")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_with_its_prompts_and_spares_the_weights(trainer, toy_version):

@@ -1,0 +1,97 @@
+"""What a step of each algorithm costs: cobalt, grpo-mt and verpo on the same model, problems and settings, in one run.
+
+`python -m benchmarks.algorithms [--quick]`: SmolLM2-135M collects a few trajectories of easy embedded problems, which are cut
+into prompts for cobalt; the online algorithms start from the training problems themselves. Each then makes 5 steps of 2
+groups of 4 (with fewer turns and shorter programs, given `--quick`); the table shows what a step took on average. With equal
+groups an online step writes a program per turn where cobalt writes one; which of them learns more from it is not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import tempfile
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cobalt_data.collection import CollectConfig, collect
+from cobalt_data.commit import commit
+from cobalt_data.cut import CutConfig, cut
+from cobalt_data.dataset import Version
+from cobalt_data.engines.base import Sampling
+from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.importers import import_problems
+from cobalt_data.models import EMBEDDED
+from cobalt_data.split import SplitConfig, split
+from cobalt_train.config import ALGORITHMS, load_config
+from cobalt_train.trainer import Trainer
+from sandbox import Pool
+
+COLUMNS = ("generated_tokens", "trained_tokens", "executed_tests", "seconds")
+STEPS, PROMPTS, SAMPLES = 5, 2, 4
+
+
+def make_dataset(directory: Path, pool: Pool, turns: int, max_tokens: int) -> Version:
+    """Prompts of the model's own trajectories on the training side of the easy embedded problems."""
+    imported = import_problems(None, "embedded").of_difficulty("easy")
+    version = commit(imported.as_change("embedded", format="embedded", difficulty="easy"), dataset=directory)
+    version = commit(split(version, SplitConfig()), [version])
+    engine = TransformersEngine.load(EMBEDDED)
+    sampling = Sampling(temperature=0.6, top_p=0.95, max_tokens=max_tokens)
+    wanted = CollectConfig(n=SAMPLES, turns=turns, sampling=sampling, split="train", limit=2 * PROMPTS)
+    with collect(version, engine, pool, wanted) as collected:
+        version = commit(collected.change, [version])
+    return commit(cut(version, CutConfig(EMBEDDED, "improving"), engine.count_tokens), [version])
+
+
+def run(algo: str, dataset: Version, directory: Path, pool: Pool, turns: int, max_tokens: int) -> dict[str, float]:
+    """The mean of every column over the steps of a run."""
+    config = load_config(
+        preset="cpu-small",
+        algo=algo,
+        steps=STEPS,
+        save_every=STEPS,
+        prompts_per_step=PROMPTS,
+        group_size=SAMPLES,
+        turns=turns,
+        max_tokens=max_tokens,
+    )
+    result = Trainer(config, dataset, EMBEDDED, directory / algo, pool=pool).run()
+    rows: list[dict[str, Any]] = [json.loads(line) for line in result.metrics.read_text().splitlines()]
+    for row in rows:
+        row["seconds"] = sum(row["seconds"].values())
+    return {name: statistics.fmean(row[name] for row in rows) for name in COLUMNS}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="2 turns of 48 tokens instead of 3 of 96")
+    parser.add_argument("--backend", default="auto", help="of the sandbox")
+    arguments = parser.parse_args()
+    turns, max_tokens = (2, 48) if arguments.quick else (3, 96)
+    print(
+        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads; torch {installed('torch')}"
+    )
+    print(f"per step, mean of {STEPS}  " + "".join(f"{name.replace('_', ' '):>18}" for name in COLUMNS), flush=True)
+    costs = {}
+    with tempfile.TemporaryDirectory() as directory, Pool(backend=arguments.backend) as pool:
+        dataset = make_dataset(Path(directory) / "dataset", pool, turns, max_tokens)
+        for algo in ALGORITHMS:
+            costs[algo] = run(algo, dataset, Path(directory), pool, turns, max_tokens)
+            print(f"{algo:21}" + "".join(f"{costs[algo][name]:18.1f}" for name in COLUMNS), flush=True)
+    ratio = min(costs[algo]["generated_tokens"] for algo in ("grpo-mt", "verpo")) / costs["cobalt"]["generated_tokens"]
+    reached = ratio > 1
+    print(
+        f"algorithms: an online step writes {ratio:.1f}x the tokens of cobalt's (goal > 1x) {'ok' if reached else 'SHORT'}"
+    )
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""The three algorithms. The trainer is one; what differs is who makes the prompts, the reward and the advantage.
+
+- `cobalt` (arXiv 2602.03806): the dataset makes the prompts, each is completed with one program, the n completions of a
+  prompt are a group.
+- `grpo-mt`: the policy makes the prompts, in whole trajectories; the reward of the final (or best) program is the
+  trajectory's, and so is the advantage, for all of its turns.
+- `verpo` (arXiv 2601.03525): as `grpo-mt`, with a dense reward for every turn beside the outcome.
+
+Each takes the same problems in the same order for the same seed, as far as its dataset lets it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cobalt_data.dataset import Version
+from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.templates import AUTO, Template, template_for
+from cobalt_train.batch import Lesson, batch_of, make_lesson
+from cobalt_train.config import TrainConfig
+from cobalt_train.online import Attempts, Credit, grpo_mt_credit, roll_out_problems, rows_of, verpo_credit
+from cobalt_train.prompts import PromptSet, load_problems, load_prompts, longest_prompt
+from cobalt_train.rewarding import Rewarder
+from cobalt_train.rollout import Group, roll_out_groups
+from sandbox import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Practice:
+    """What the policy did in one step and what there is to learn from it; seconds of wall-clock time."""
+
+    groups: tuple[Group, ...]
+    lesson: Lesson
+    generate_seconds: float
+    judge_seconds: float
+
+
+class Algorithm(Protocol):
+    prompts: PromptSet[Any]
+    template: Mapping[str, Any] | None  # name and hash of what words the prompts, where that is known
+
+    def practise(self, step: int, cursor: int) -> Practice:
+        """Rolls out the prompts from `cursor` on. Raises InputError, EngineError or SandboxUnavailable."""
+        ...
+
+
+def open_algorithm(version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> Algorithm:
+    """Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded."""
+    return (Cobalt if config.algo == "cobalt" else Online)(version, engine, pool, config)
+
+
+class Cobalt:
+    """Groups of single completions of the dataset's prompts."""
+
+    def __init__(self, version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> None:
+        self._engine, self._pool, self._config = engine, pool, config
+        self._rewarder = Rewarder(config.reward, engine.tokenizer)
+        self.template = collected_with(version)
+        self.prompts = load_prompts(version, engine.count_tokens, longest_prompt(config, engine.context))
+
+    def practise(self, step: int, cursor: int) -> Practice:
+        config = self._config
+        prompts = self.prompts.take(config.seed, cursor, config.prompts_per_step)
+        rolled = roll_out_groups(prompts, step, self._engine, self._pool, self._rewarder, config)
+        lesson = make_lesson(rolled.groups, config.advantage)
+        return Practice(rolled.groups, lesson, rolled.generate_seconds, rolled.judge_seconds)
+
+
+class Online:
+    """Groups of whole trajectories of the dataset's problems, for `grpo-mt` and `verpo`."""
+
+    def __init__(self, version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> None:
+        self._engine, self._pool, self._config = engine, pool, config
+        self._rewarder = Rewarder(config.reward, engine.tokenizer)
+        self._template = online_template(version, engine.model, config)
+        self._longest = longest_prompt(config, engine.context)
+        self.template = {"name": self._template.name, "hash": self._template.hash}
+        self.prompts = load_problems(version, self._template, engine.count_tokens, self._longest)
+
+    def practise(self, step: int, cursor: int) -> Practice:
+        problems = list(self.prompts.take(self._config.seed, cursor, self._config.prompts_per_step).values())
+        rolled = roll_out_problems(
+            problems, step, self._engine, self._pool, self._template, self._longest, self._config
+        )
+        groups, batches, dead = [], [], 0
+        for attempts in rolled.attempts:
+            if not attempts.trajectories:
+                dead += 1
+                continue
+            credit = self._credit(attempts)
+            dead += credit.dead
+            for group, advantages in rows_of(attempts, credit, self._engine):
+                groups.append(group)
+                if not credit.dead:
+                    batches.append(batch_of(group, advantages))
+        lesson = Lesson(tuple(batches), dead, rolled.masked)
+        return Practice(tuple(groups), lesson, rolled.generate_seconds, rolled.judge_seconds)
+
+    def _credit(self, attempts: Attempts) -> Credit:
+        if self._config.algo == "verpo":
+            return verpo_credit(attempts, self._config)
+        return grpo_mt_credit(attempts, self._rewarder, self._config)
+
+
+def collected_with(version: Version) -> Mapping[str, Any] | None:
+    """Name and hash of the template that the version's trajectories were collected with; None where it has none."""
+    if not version.has("trajectories"):
+        return None
+    sampling = json.loads(next(version.rows("trajectories", columns=["sampling"]))["sampling"])
+    return {"name": sampling.get("template"), "hash": sampling.get("template_hash")}
+
+
+def online_template(version: Version, model: str, config: TrainConfig) -> Template:
+    """What words the prompts of a rollout: as set, else as the dataset's trajectories, else what suits the model."""
+    collected = collected_with(version)
+    if config.template == AUTO and collected is not None:
+        return Template.load(collected["name"])
+    return template_for(config.template, model)

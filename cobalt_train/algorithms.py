@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from cobalt_data.dataset import Version
 from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.errors import InputError
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_train.batch import Lesson, batch_of, make_lesson
 from cobalt_train.config import TrainConfig
@@ -114,8 +115,17 @@ def collected_with(version: Version) -> Mapping[str, Any] | None:
 
 
 def online_template(version: Version, model: str, config: TrainConfig) -> Template:
-    """What words the prompts of a rollout: as set, else as the dataset's trajectories, else what suits the model."""
+    """What words the prompts of a rollout: as set, else as the dataset's trajectories, else what suits the model.
+
+    Raises InputError where the trajectories' template is not to be had any more.
+    """
     collected = collected_with(version)
-    if config.template == AUTO and collected is not None:
-        return Template.load(collected["name"])
-    return template_for(config.template, model)
+    if config.template != AUTO or collected is None:
+        return template_for(config.template, model)
+    template = Template.load(collected["name"])
+    if template.hash != collected["hash"]:
+        raise InputError(
+            f"template {template.name} has changed since the trajectories of {version.reference} were made: name the one to "
+            "roll out with, such as --set template=paper"
+        )
+    return template

@@ -22,7 +22,7 @@ BYTES = {"float32": 4, "bfloat16": 2}
 class Plan:
     """Of a run. Tokens are per step, with completions as long as they may get; `plain_tokens` without a shared prompt.
 
-    Of whole trajectories, every later prompt counts what was answered before, not the feedback, whose length nobody knows yet.
+    Whole trajectories count without feedback, whose length nobody knows yet.
     `weight_bytes` are masters, gradients, both moments, the engine's copy and the reference; activations come on top.
     """
 
@@ -58,9 +58,9 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
     masters = 5 if config.kl_coefficient else 4  # weights, gradients, two moments; the reference
     groups = min(config.prompts_per_step, len(prompts.by_id))
     prompt_tokens = round(groups * prompts.prompt_tokens / len(prompts.by_id))
-    later = sum(prompt_tokens + groups * turn * config.max_tokens for turn in range(1, turns)) * config.group_size
-    generated = groups * config.group_size * turns * config.max_tokens
-    plain = config.group_size * prompt_tokens + later + generated
+    written = groups * config.group_size * config.max_tokens  # in one turn; later prompts hold what was written before
+    generated = turns * written
+    plain = config.group_size * turns * prompt_tokens + sum(range(turns)) * written + generated
     steps = total_steps(config, len(prompts.by_id))
     return Plan(
         prompts=len(prompts.by_id),
@@ -72,7 +72,7 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
         updates_per_step=config.optimizer_steps,
         prompt_tokens=prompt_tokens,
         generated_tokens=generated,
-        trained_tokens=prompt_tokens + later + generated if config.shared_prefix else plain,
+        trained_tokens=prompt_tokens + (turns - 1) * written + generated if config.shared_prefix else plain,
         plain_tokens=plain,
         parameters=parameters,
         weight_bytes=parameters * (masters * BYTES["float32"] + BYTES[config.engine_dtype]),

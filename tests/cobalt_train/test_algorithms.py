@@ -8,6 +8,7 @@ import toy
 
 from cobalt_data.dataset import open_version
 from cobalt_data.engines.base import Completion
+from cobalt_data.errors import InputError
 from cobalt_data.rollouts import Draw
 from cobalt_data.rows import Problem, Trajectory, Turn
 from cobalt_train.config import ALGORITHMS
@@ -118,17 +119,35 @@ def test_the_units_of_a_step_do_not_change_what_is_drawn(train, monkeypatch):
     ]
 
 
+def test_a_trajectory_that_the_sandbox_failed_to_judge_is_masked_whole(train, pool, monkeypatch):
+    trainer = train("grpo-mt", words=["one"])
+    monkeypatch.setattr(trainer._algorithm, "_pool", toy.UnreliablePool(pool))
+    practice = trainer._algorithm.practise(1, 0)
+    masked = practice.lesson.masked_rows
+    assert 0 < masked < 8
+    for turn in range(3):
+        rows = [row for group in practice.groups if group.prompt.turn == turn for row in group.rows]
+        assert len(rows) == 8 - masked and all(row.reward is not None for row in rows)
+
+
+def test_a_dataset_without_training_problems_is_sent_to_split(config, toy_model, make_version, pool, tmp_path):
+    version = make_version(split="test", prompts=False)
+    with pytest.raises(InputError, match="has no problems in the split train: run `cobalt data split` first"):
+        Trainer(config("verpo"), version, toy_model, tmp_path / "run", pool=pool)
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_run_records_the_template_that_worded_its_prompts(train):
     result = train("verpo", words=["one"], steps=1, turns=1).run()
     facts = json.loads((result.checkpoint / "cobalt.json").read_text())
-    assert facts["template"]["name"].endswith("toy.toml") and facts["template"]["hash"]
+    assert facts["template"]["name"] == "toy" and facts["template"]["hash"]
 
 
 def test_the_plan_of_whole_trajectories_counts_every_turn(config, toy_model, make_version):
     version = open_version(make_version(prompts=False).dataset)
     expected = plan(config("grpo-mt", turns=2), version, toy_model)
     assert (expected.prompts, expected.completions_per_step, expected.generated_tokens) == (3, 3 * 8 * 2, 3 * 8 * 2 * 3)
-    assert expected.plain_tokens - expected.trained_tokens == 7 * expected.prompt_tokens
+    assert expected.plain_tokens - expected.trained_tokens == 15 * expected.prompt_tokens
 
 
 def attempts(*passes):

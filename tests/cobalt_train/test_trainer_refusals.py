@@ -2,7 +2,6 @@
 
 import json
 import resource
-from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 import toy
 
 from cobalt_data.dataset import open_version
-from cobalt_data.errors import CobaltError, InputError, SandboxError
+from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.models import checkpoint_directory
 from cobalt_train.plan import plan
 from cobalt_train.trainer import Trainer
@@ -178,23 +177,8 @@ def test_only_the_last_checkpoints_are_kept(trainer, tmp_path):
     ]
 
 
-class UnreliablePool:
-    """Judges in a real pool, except that every third program meets a sandbox that fails."""
-
-    def __init__(self, pool):
-        self._pool, self._count = pool, 0
-
-    def submit(self, *arguments):
-        self._count += 1
-        if self._count % 3:
-            return self._pool.submit(*arguments)
-        failed = Future()
-        failed.set_exception(SandboxError("the sandbox went away"))
-        return failed
-
-
 def test_a_sandbox_that_fails_masks_rows_and_rewards_nothing(trainer, pool, tmp_path):
-    result = trainer(steps=1, pool=UnreliablePool(pool)).run()
+    result = trainer(steps=1, pool=toy.UnreliablePool(pool)).run()
     (row,) = (json.loads(line) for line in result.metrics.read_text().splitlines())
     assert row["masked_rows"] == 8
     samples = [json.loads(line) for line in result.samples.read_text().splitlines()]

@@ -1,5 +1,8 @@
-"""Settings with which the toy model learns within a second."""
+"""Settings with which the toy model learns within a second, and a pool that fails now and then."""
 
+from concurrent.futures import Future
+
+from cobalt_data.errors import SandboxError
 from cobalt_train.config import TrainConfig
 
 CONFIG = TrainConfig(
@@ -15,3 +18,18 @@ CONFIG = TrainConfig(
     compute_dtype="float32",
     engine_dtype="float32",
 )
+
+
+class UnreliablePool:
+    """Judges in a real pool, except that every third program meets a sandbox that fails."""
+
+    def __init__(self, pool):
+        self._pool, self._count = pool, 0
+
+    def submit(self, *arguments):
+        self._count += 1
+        if self._count % 3:
+            return self._pool.submit(*arguments)
+        failed = Future()
+        failed.set_exception(SandboxError("the sandbox went away"))
+        return failed

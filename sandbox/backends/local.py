@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -27,7 +26,7 @@ class LocalLink:
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self._socket, theirs = socket.socketpair()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._errors = os.fdopen(os.memfd_create("stderr"), "w+b")  # no disk can be too full for it
         self._on_close = on_close
         try:
             self._process = subprocess.Popen(

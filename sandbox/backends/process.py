@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from sandbox.backends.local import LocalLink
+from sandbox.errors import SandboxError
 from sandbox.inside import bootstrap
 from sandbox.interpreter import running
 
@@ -20,7 +21,12 @@ class Process:
     name = "process"
 
     def launch(self) -> LocalLink:
-        scratch = Path(tempfile.mkdtemp(prefix="cobalt-"))
+        try:
+            return self._launch(Path(tempfile.mkdtemp(prefix="cobalt-")))
+        except OSError as error:
+            raise SandboxError(f"cannot make a directory for programs: {error}") from error
+
+    def _launch(self, scratch: Path) -> LocalLink:
         home = scratch / "home"  # so that a program may remove its working directory
         home.mkdir()
         packages = scratch / "packages"

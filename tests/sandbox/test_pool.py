@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import Future
@@ -224,6 +225,14 @@ def test_a_backend_that_is_not_there_says_what_to_do(monkeypatch: pytest.MonkeyP
             Pool("auto")
     with pytest.raises(InputError, match="there is no backend"):
         Pool("podman")
+
+
+def test_no_room_for_temporary_files_is_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with Pool("bubblewrap", workers=1) as pool:
+        assert pool.submit(ECHO, echo_tests("a"), Judge()).result().verdict is Verdict.PASSED
+    with pytest.raises(SandboxUnavailable, match="cannot make a directory"):
+        Pool("process")
 
 
 def test_trusted_programs_run_in_a_plain_process() -> None:

@@ -13,7 +13,7 @@ import typer
 from cobalt_data.commands import data
 from cobalt_data.commands.options import Backend, Json
 from cobalt_data.console import Screen
-from cobalt_data.errors import CobaltError, Interrupted
+from cobalt_data.errors import CobaltError, Interrupted, damage_in_one_line
 from cobalt_train.commands import demo, evaluate, training
 
 UsageError = typer.BadParameter.__mro__[1]  # of which Typer shows only this child
@@ -111,7 +111,8 @@ def main() -> None:
     # Threads of torch that wait for work would otherwise spin, and take the cores from the programs being judged.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        status = app(prog_name="cobalt", standalone_mode=False)
+        with damage_in_one_line():
+            status = app(prog_name="cobalt", standalone_mode=False)
         if status == Interrupted.exit_status:
             raise Interrupted("interrupted: give the same command again to go on")
         sys.stdout.flush()

@@ -121,10 +121,10 @@ class Version:
 
 def _read(path: Path, schema: pa.Schema, rows: int) -> Iterator[pa.Table]:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(rows, columns=schema.names):
                 yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # the last two: names that are damaged
         raise InputError(f"{path} is damaged ({one_line(error)}): restore it, or go back to another version") from None
 
 

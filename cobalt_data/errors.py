@@ -1,5 +1,8 @@
 """The errors of the data layer. The error model itself is described in `sandbox.errors`."""
 
+import contextlib
+from collections.abc import Iterator
+
 from sandbox.errors import CobaltError, InputError, SandboxError, SandboxUnavailable
 
 
@@ -25,6 +28,23 @@ class Interrupted(CobaltError):
     exit_status = 130
 
 
+@contextlib.contextmanager
+def damage_in_one_line() -> Iterator[None]:
+    """Turns what a library says of a damaged shard into InputError, where a verb reads past `Version.rows`.
+
+    The libraries are told by their names: none of them needs to be imported for that.
+    """
+    try:
+        yield
+    except Exception as error:
+        library = type(error).__module__.partition(".")[0].removeprefix("_")
+        if library not in ("pyarrow", "polars", "duckdb") or "Memory" in type(error).__name__:
+            raise
+        raise InputError(
+            f"a shard cannot be read ({one_line(error)}): `cobalt data verify` says which; restore it"
+        ) from None
+
+
 def one_line(error: BaseException) -> str:
     """What a library's exception says, fit for the single line of a `CobaltError`."""
     return " ".join(str(error).split())[:200] or type(error).__name__
@@ -39,5 +59,6 @@ __all__ = [
     "Interrupted",
     "SandboxError",
     "SandboxUnavailable",
+    "damage_in_one_line",
     "one_line",
 ]

@@ -50,7 +50,7 @@ def _write_shard(path: str, split: str, part: pa.Table, staging: Path, known: Kn
     content = content_digest(part)
     if content in known and _link(known[content][0], staging / path):
         return replace(known[content][1], path=path, split=split)
-    pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP)
+    pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
     sha256 = _sync_and_hash(staging / path)
     return Shard(path, split, part.num_rows, (staging / path).stat().st_size, sha256, content)
 

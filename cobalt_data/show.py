@@ -18,6 +18,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat, Problem, Prompt, Trajectory, Turn, opening_of
 from cobalt_data.schemas import ID_COLUMNS
+from cobalt_data.verify import wrong_with_row
 from sandbox import Test
 
 
@@ -89,7 +90,10 @@ def _find(version: Version, wanted: str) -> tuple[str, str]:
 
 def _row(version: Version, table: str, row_id: str) -> dict[str, Any]:
     found = version.scan(table).filter(pl.col(ID_COLUMNS[table]) == row_id).collect()
-    return found.row(0, named=True)
+    row = found.row(0, named=True)
+    if wrong := wrong_with_row(table, row):
+        raise InputError(f"{version.reference}: {table} {row_id} {wrong}: `cobalt data verify` says what is damaged")
+    return row
 
 
 def _show_problem(problem: Problem) -> Shown:

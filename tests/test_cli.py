@@ -80,6 +80,23 @@ def test_a_damaged_shard_is_bad_input_to_a_reader_and_a_finding_to_verify(
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["stats", "show", "split", "dedup", "verify"])
+@pytest.mark.parametrize("place", [0.3, 0.999])  # a page, the footer
+def test_a_shard_of_the_right_size_with_wrong_bytes_is_one_line(
+    verb: str, place: float, dataset: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shard in Path(dataset).glob("latest/problems/*.parquet"):
+        content = bytearray(shard.read_bytes())
+        start = int(place * len(content))
+        content[start : start + 40] = bytes(40)[: len(content) - start]
+        shard.unlink()  # the file may have a second name
+        shard.write_bytes(content)
+    status = run(monkeypatch, "data", verb, dataset)
+    said = capsys.readouterr().err
+    if status or verb == "verify":  # the others may not need what is damaged
+        assert status == (1 if verb == "verify" else 2) and said.count("\n") == 1
+
+
 def test_a_reader_that_goes_away_is_told_nothing(dataset: str) -> None:
     shown = subprocess.Popen(
         [sys.executable, "-c", "from cli import main; main()", "data", "show", dataset],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -45,3 +47,16 @@ def test_an_option_that_there_is_not_is_not_understood() -> None:
 def test_a_setting_that_there_is_not_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="no_such_setting"):
         parse_settings(["no_such_setting=1"])
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group of commands, as the words that call it."""
+    yield words
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, words if name == RUN and "train" in words else (*words, name))
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_every_command_says_how_it_is_used(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    app([*words, "--help"], standalone_mode=False)
+    assert "Usage:" in capsys.readouterr().out

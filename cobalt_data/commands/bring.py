@@ -12,7 +12,7 @@ from cobalt_data.console import Screen
 
 SOURCE = (
     "A file of JSON lines (also gzip) or Parquet, a problem package or a directory of them, a dataset on the Hub as "
-    "hf://datasets/USER/NAME[/FILE], or `embedded`."
+    "hf://datasets/USER/NAME or .../NAME/FILE, or `embedded`."
 )
 FORMAT = (
     "embedded, humaneval, mbpp, leetcode, kickstart_codejam, taco, apps, livecodebench, package, reference or cobalt."

@@ -11,17 +11,20 @@ import sys
 
 from benchmarks.near_duplicates import measure_near
 from benchmarks.sandbox import CORES
+from benchmarks.scale import QUICK_SIZES, SIZES, measure_scale
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="under a minute")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has datasketch and text-dedup")
+    parser.add_argument("--rows", type=int, metavar="N", help="no dataset of more trajectories than this")
     arguments = parser.parse_args()
     print(
         f"{CORES} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
     )
-    claims = measure_near(arguments.quick, arguments.peers)
+    sizes = [rows for rows in (QUICK_SIZES if arguments.quick else SIZES) if rows <= (arguments.rows or max(SIZES))]
+    claims = [*measure_near(arguments.quick, arguments.peers), *measure_scale(sizes)]
     print(*claims, sep="\n")
     return 0 if all(claim.holds for claim in claims) else 1
 

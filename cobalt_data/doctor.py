@@ -15,14 +15,11 @@ from importlib import metadata
 from rich.table import Table
 from rich.text import Text
 
+from cobalt_data.engines import INSTALL, VLLM_DISTRIBUTIONS, choose_engine
 from sandbox.doctor import Check as Held
 from sandbox.doctor import available
 
-ENGINES = {  # the packages each needs, and the extra that brings them
-    "transformers": (("torch", "transformers"), "train"),
-    "openai": (("openai",), "openai"),
-    "vllm": (("vllm",), "vllm"),
-}
+ENGINES = {"transformers": ("torch", "transformers"), "openai": ("openai",), "vllm": VLLM_DISTRIBUTIONS}
 LIBRARIES = ("polars", "duckdb", "pyarrow", "datasets", "huggingface_hub")
 
 
@@ -73,12 +70,15 @@ def held_table(checks: Iterable[Held]) -> Table:
 
 
 def _engine(name: str) -> Check:
-    packages, extra = ENGINES[name]
-    versions = {package: _version(package) for package in packages}
-    missing = [package for package, version in versions.items() if version is None]
-    if missing:
-        return Check("engine", name, False, f"needs {', '.join(missing)}: pip install 'cobalt-rl[{extra}]'")
-    return Check("engine", name, True, ", ".join(f"{package} {version}" for package, version in versions.items()))
+    """Whether its packages are installed: all of them, or one of the distributions of vLLM."""
+    versions = {package: version for package in ENGINES[name] if (version := _version(package)) is not None}
+    if len(versions) < (1 if name == "vllm" else len(ENGINES[name])):
+        needed = (
+            "vllm" if name == "vllm" else ", ".join(package for package in ENGINES[name] if package not in versions)
+        )
+        return Check("engine", name, False, f"needs {needed}: {INSTALL[name]}")
+    default = "; the default" if name == choose_engine("auto") else ""
+    return Check("engine", name, True, ", ".join(f"{package} {versions[package]}" for package in versions) + default)
 
 
 def _gpu() -> Check:

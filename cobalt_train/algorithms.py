@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cobalt_data.dataset import Version
-from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_train.batch import Lesson, batch_of, make_lesson
@@ -48,7 +48,7 @@ class Algorithm(Protocol):
         ...
 
 
-def open_algorithm(version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> Algorithm:
+def open_algorithm(version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> Algorithm:
     """Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded."""
     return (Cobalt if config.algo == "cobalt" else Online)(version, engine, pool, config)
 
@@ -56,7 +56,7 @@ def open_algorithm(version: Version, engine: TransformersEngine, pool: Pool, con
 class Cobalt:
     """Groups of single completions of the dataset's prompts."""
 
-    def __init__(self, version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> None:
+    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> None:
         self._engine, self._pool, self._config = engine, pool, config
         self._rewarder = Rewarder(config.reward, engine.tokenizer)
         self.template = collected_with(version)
@@ -73,7 +73,7 @@ class Cobalt:
 class Online:
     """Groups of whole trajectories of the dataset's problems, for `grpo-mt` and `verpo`."""
 
-    def __init__(self, version: Version, engine: TransformersEngine, pool: Pool, config: TrainConfig) -> None:
+    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> None:
         self._engine, self._pool, self._config = engine, pool, config
         self._rewarder = Rewarder(config.reward, engine.tokenizer)
         self._template = online_template(version, engine.model, config)

@@ -12,9 +12,11 @@ from typer.core import TyperGroup
 from cobalt_data.commands.options import (
     Backend,
     BaseUrl,
+    Dtype,
     EngineName,
     Json,
     Limit,
+    MemoryShare,
     Model,
     Quiet,
     Reference,
@@ -155,6 +157,8 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option(help="At most so many tokens per completion.")] = 512,
     engine: EngineName = "auto",
     base_url: BaseUrl = None,
+    dtype: Dtype = "auto",
+    memory_share: MemoryShare = None,
     template: TemplateName = "auto",
     perturb: Annotated[bool, typer.Option("--perturb", help="Public tests lie; count programs that give in.")] = False,
     limit: Limit = None,
@@ -175,7 +179,7 @@ def evaluate(
     screen = Screen(json, quiet)
     problems = choose_problems(open_version(dataset), split, limit)
     chosen, sampling = template_for(template, model), Sampling(temperature, top_p, max_tokens)
-    opened = open_engine(engine, model, base_url=base_url)
+    opened = open_engine(engine, model, base_url=base_url, dtype=dtype, memory_share=memory_share)
     try:
         with Pool(backend=backend) as pool, screen.bar("evaluating") as show:
             measured = measure(

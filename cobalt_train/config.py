@@ -35,10 +35,22 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
 }
 OUTCOMES = ("final", "best")
 DTYPES = ("float32", "bfloat16")
+ENGINES = ("auto", "transformers", "vllm")  # those that work in token ids
+SLEEP_LEVELS = (0, 1, 2)
 
 # What a resumed run may change: how long it goes on, what it keeps, and how it cuts the same work into pieces.
 FREE_ON_RESUME = frozenset(
-    {"steps", "epochs", "save_every", "keep_last", "eval_every", "micro_batch_tokens", "gradient_checkpointing"}
+    {
+        "steps",
+        "epochs",
+        "save_every",
+        "keep_last",
+        "eval_every",
+        "micro_batch_tokens",
+        "gradient_checkpointing",
+        "engine_memory_share",
+        "sleep_level",
+    }
 )
 
 
@@ -98,7 +110,10 @@ class TrainConfig:
     micro_batch_tokens: int = 16_384
     gradient_checkpointing: bool = False  # keep each layer's input alone, compute the rest again in the backward pass
     compute_dtype: str = "bfloat16"  # over float32 masters
+    engine: str = "auto"  # vllm where it is installed, else transformers
     engine_dtype: str = "bfloat16"
+    engine_memory_share: float | None = None  # of vllm: by default 0.3 of a GPU, 0.1 of the machine's memory on a CPU
+    sleep_level: int = 0  # of vllm on a GPU, while the trainer learns: 1 moves weights to the host, 2 drops them
 
     def __post_init__(self) -> None:
         for name, choices in (
@@ -109,10 +124,12 @@ class TrainConfig:
             ("kl", KL_TERMS),
             ("old_logprobs", ("trainer", "engine")),
             ("compute_dtype", DTYPES),
+            ("engine", ENGINES),
             ("engine_dtype", DTYPES),
+            ("sleep_level", SLEEP_LEVELS),
         ):
             if getattr(self, name) not in choices:
-                raise InputError(f"{name} is {getattr(self, name)!r}: use one of {', '.join(choices)}")
+                raise InputError(f"{name} is {getattr(self, name)!r}: use one of {', '.join(map(str, choices))}")
         for name, least in (
             ("epochs", 1),
             ("save_every", 1),
@@ -161,6 +178,8 @@ class TrainConfig:
             raise InputError(
                 f"top_p is {self.top_p}: training needs 1.0, since a cut distribution is not the one that is trained"
             )
+        if self.engine_memory_share is not None and not 0 < self.engine_memory_share < 1:
+            raise InputError(f"engine_memory_share is {self.engine_memory_share}: give a number in (0, 1)")
         self.sampling()
         self.clip()
         self.verpo()

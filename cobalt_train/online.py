@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from cobalt_data.cut import context
-from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.ids import derive_seed
 from cobalt_data.progress import Meter
 from cobalt_data.rollouts import SANDBOX_FAILED, Draw, roll_out
@@ -81,7 +81,7 @@ class RolledOut:
 def roll_out_problems(
     problems: Sequence[Problem],
     step: int,
-    engine: TransformersEngine,
+    engine: TokenEngine,
     pool: Pool,
     template: Template,
     longest_prompt: int,
@@ -166,7 +166,7 @@ def _outcome(trajectory: Trajectory, draws: Sequence[Draw], rewarder: Rewarder, 
     )
 
 
-def rows_of(attempts: Attempts, credit: Credit, engine: TransformersEngine) -> Iterator[tuple[Group, Tensor]]:
+def rows_of(attempts: Attempts, credit: Credit, engine: TokenEngine) -> Iterator[tuple[Group, Tensor]]:
     """Per prompt that was served, turn by turn: its completions and their advantages (m,)."""
     for turn in range(credit.rewards.shape[1]):
         served: dict[tuple[str, ...], tuple[Chat, list[int]]] = {}

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from cobalt_data.engines.base import Completion
-from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.programs import extract_program
@@ -83,7 +83,7 @@ class RolledOut:
 def roll_out_groups(
     prompts: Mapping[str, Prompt],
     step: int,
-    engine: TransformersEngine,
+    engine: TokenEngine,
     pool: Pool,
     rewarder: Rewarder,
     config: TrainConfig,
@@ -122,7 +122,7 @@ class _Drawn:
 
 
 def _draw(
-    prompts: Mapping[str, Prompt], step: int, engine: TransformersEngine, pool: Pool, config: TrainConfig
+    prompts: Mapping[str, Prompt], step: int, engine: TokenEngine, pool: Pool, config: TrainConfig
 ) -> list[_Drawn]:
     """Draws the completions of some prompts in one call and hands their programs to the sandbox."""
     rendered = [engine.render(prompt.prompt) for prompt in prompts.values()]

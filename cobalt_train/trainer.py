@@ -2,23 +2,24 @@
 
 One process, one machine: float32 masters in the learner, a copy in the engine's type in the engine, the sandbox in processes
 of its own. Killed at any moment, a run resumes from its last checkpoint and repeats exactly what it did after it (on one
-machine and its library versions): completions are seeded by (run seed, step, prompt, sample).
+machine and its library versions, with the engine transformers): completions are seeded by (run seed, step, prompt, sample).
 
-Left out: several devices, and engines other than `transformers`.
+Left out: several devices, and engines that do not work in token ids.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from cobalt_data.dataset import Version
-from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.engines import choose_engine, engine_class
+from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
 from cobalt_train.algorithms import open_algorithm
@@ -37,7 +38,7 @@ from cobalt_train.prompts import total_steps
 from sandbox import Pool
 
 Metrics = Mapping[str, Any]
-Evaluate = Callable[[TransformersEngine], Mapping[str, Any]]
+Evaluate = Callable[[TokenEngine], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,11 @@ class Trainer:
                 f"eval_every is {config.eval_every}, but there is nothing to evaluate with: leave it out and run "
                 "`cobalt eval` on the checkpoints, or give the Trainer an `evaluate`"
             )
-        self._config, self._output, self._evaluate = config, output, evaluate
+        self._output, self._evaluate = output, evaluate
         resolved = resolve_model(model)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        tokenizer = load_tokenizer(resolved)
-        served = load_model(resolved, config.engine_dtype).to(device)
-        self.engine = TransformersEngine(served, tokenizer, name=resolved.name, revision=resolved.revision)
+        self._config = config = replace(config, engine=choose_engine(config.engine))
+        self.engine = _open_engine(config, resolved, device)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._prompts = self._algorithm.prompts
         self.steps = total_steps(config, len(self._prompts.by_id))
@@ -138,6 +138,7 @@ class Trainer:
         config, step = self._config, self._state.step + 1
         learning_rate = self.learner.learning_rate
         practice = self._algorithm.practise(step, self._state.cursor)
+        self.engine.sleep()
 
         started = time.perf_counter()
         figures = self.learner.learn(practice.lesson.batches)
@@ -162,3 +163,19 @@ class Trainer:
             self._samples.append(sample)
         self._metrics.append(metrics)
         return metrics
+
+
+def _open_engine(config: TrainConfig, resolved: ResolvedModel, device: str) -> TokenEngine:
+    """The engine that completions are drawn with; it is handed the weights before the first."""
+    engine = engine_class(config.engine)
+    if config.engine == "vllm":
+        return engine(
+            resolved,
+            dtype=config.engine_dtype,
+            memory_share=config.engine_memory_share,
+            max_model_len=config.max_prompt_tokens + config.max_tokens,
+            trains=True,
+            sleep_level=config.sleep_level,
+        )
+    served = load_model(resolved, config.engine_dtype).to(device)
+    return engine(served, load_tokenizer(resolved), name=resolved.name, revision=resolved.revision)

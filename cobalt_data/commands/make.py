@@ -10,9 +10,11 @@ import typer
 from cobalt_data.commands.options import (
     Backend,
     BaseUrl,
+    Dtype,
     EngineName,
     Json,
     Limit,
+    MemoryShare,
     Model,
     Output,
     Quiet,
@@ -51,6 +53,8 @@ def collect(
     model: Model,
     engine: EngineName = "auto",
     base_url: BaseUrl = None,
+    dtype: Dtype = "auto",
+    memory_share: MemoryShare = None,
     n: Annotated[int, typer.Option("-n", help="Trajectories per problem.")] = 16,
     turns: Annotated[int, typer.Option(help="Programs per trajectory.")] = 3,
     temperature: float = 0.6,
@@ -81,7 +85,7 @@ def collect(
     version = open_version(dataset)
     sampling = Sampling(temperature, top_p, max_tokens)
     config = CollectConfig(n, turns, sampling, template, seed, split, limit, problems_per_unit)
-    opened = open_engine(engine, model, base_url=base_url)
+    opened = open_engine(engine, model, base_url=base_url, dtype=dtype, memory_share=memory_share)
     try:
         if dry_run:
             expected = plan(version, opened, config)

@@ -8,8 +8,12 @@ import typer
 
 Reference = Annotated[str, typer.Argument(metavar="DATASET", help="PATH or PATH@VERSION.")]
 Model = Annotated[str, typer.Option("--model", "-m", help="A model on disk or on the Hub, or smollm2-135m.")]
-EngineName = Annotated[str, typer.Option("--engine", help="auto, transformers or openai.")]
+EngineName = Annotated[str, typer.Option("--engine", help="auto, transformers, vllm or openai.")]
 BaseUrl = Annotated[str | None, typer.Option("--base-url", help="The endpoint of the engine openai.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, bfloat16 or float32; of a model that computes here.")]
+MemoryShare = Annotated[
+    float | None, typer.Option("--memory-share", help="Of the GPU's memory, or the machine's, for the engine vllm.")
+]
 Backend = Annotated[str, typer.Option("--backend", help="auto, docker, bubblewrap, or process (no isolation).")]
 TemplateName = Annotated[str, typer.Option("--template", help="auto, the name of a prompt template, or a .toml file.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of all that is drawn.")]

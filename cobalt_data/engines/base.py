@@ -17,6 +17,8 @@ from typing import Literal, Protocol
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat
 
+NOT_FINITE = "the model's logits are not finite: its weights are damaged, or the training that made them diverged"
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:

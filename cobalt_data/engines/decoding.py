@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,16 +18,9 @@ from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.cascade import NAME, Prefill, Prefix, Slots
 from cobalt_data.engines.prefixes import Node, prefix_forest
 from cobalt_data.engines.sampling import draw, uniforms
+from cobalt_data.engines.token_engine import Decoded, Drawn
 
 SLOTS = 64  # rows decoded together; with more, the matrix products are bound by arithmetic and nothing is gained
-
-
-@dataclass(slots=True)
-class Decoded:
-    """What one sample has drawn so far."""
-
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +54,7 @@ def decode(
     sampling: Sampling,
     stop_ids: Collection[int],
     slots: int = SLOTS,
-) -> list[list[Decoded]]:
+) -> Drawn:
     """Draws `len(seeds[i])` samples of `prompts[i]`, until a stop token, which is kept, or `max_tokens`."""
     call = _Call(model, seeds, sampling, stop_ids)
     cache = Slots(min(slots, sum(map(len, seeds))))

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cobalt_data.engines.base import NOT_FINITE
 from cobalt_data.errors import EngineError
 
 NUCLEUS_GUESS = 64  # so many candidates hold the nucleus almost always; rows where they do not are sorted whole
@@ -79,6 +80,4 @@ def _floor_among(descending: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
 
 def _check_finite(values: Tensor) -> None:
     if not torch.isfinite(values).all():
-        raise EngineError(
-            "the model's logits are not finite: its weights are damaged, or the training that made them diverged"
-        )
+        raise EngineError(NOT_FINITE)

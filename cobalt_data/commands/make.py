@@ -96,8 +96,16 @@ def collect(
             screen.bar("collecting") as show,
             verb(version, opened, pool, config, progress=lambda at: show(*moment(at))) as collected,
         ):
-            committed = commit(collected.change, [version])
-        measured = collected.progress
+            committed = commit(collected.change, [version]) if collected.added else version
+        measured, dropped = collected.progress, collected.change.counts["trajectories"].dropped
+        if not collected.added:
+            why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(dropped.items())) or "all of them are there"
+            screen.result(
+                {"reference": version.reference, "version": version.id, "added": 0, "dropped": dict(dropped)},
+                f"0 trajectories added ({why}); no version was written",
+                version.reference,
+            )
+            return
         screen.remark(
             f"{collected.added} trajectories added ({collected.resumed} found from an earlier run), "
             f"{measured.problems_solved} of {measured.problems} problems solved, {measured.tokens_per_second:.0f} tokens/s, "

@@ -15,9 +15,10 @@ from builders import make_dataset, make_problem, stdin_test
 from collecting import CONFIG, answer, problems
 from scripted import ScriptedEngine, block
 
+from cli import main
 from cobalt_data.collection import CollectConfig, collect, lay_out
 from cobalt_data.commit import commit
-from cobalt_data.dataset import open_version
+from cobalt_data.dataset import open_version, version_ids
 from cobalt_data.engines import Sampling, open_engine
 from cobalt_data.engines.base import Completion
 from cobalt_data.errors import CobaltError, EngineError, InputError
@@ -80,6 +81,21 @@ def test_the_default_size_of_a_unit_and_the_same_one_asked_for_are_the_same_coll
         for name, config in (("default", default), ("asked", replace(default, problems_per_unit=4)))
     ]
     assert made[0].id == made[1].id
+
+
+def test_the_command_writes_no_version_where_nothing_is_added(version, monkeypatch, capsys):
+    monkeypatch.setattr("cobalt_data.engines.open_engine", lambda *_, **__: ScriptedEngine(answer))
+    said = []
+    for form in ([], [], ["--json"]):
+        command = ["collect", str(version.dataset), "-m", "script", "-n", "2", "--turns", "1", *form]
+        monkeypatch.setattr(sys, "argv", ["cobalt", "data", *command])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert not stopped.value.code
+        said.append((version_ids(version.dataset), capsys.readouterr().out))
+    assert len(said[0][0]) == 2 and said[0][0] == said[1][0] == said[2][0]
+    assert "0 trajectories added (all of them are there); no version was written" in said[1][1]
+    assert json.loads(said[2][1])["added"] == 0
 
 
 def test_nothing_is_left_of_a_run_once_its_version_is_written(undisturbed):

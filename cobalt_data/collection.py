@@ -23,6 +23,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.engines.base import Engine, Sampling
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import Counts
+from cobalt_data.perturbation import Lie
 from cobalt_data.problems import choose_problems
 from cobalt_data.progress import Meter, Progress
 from cobalt_data.rollouts import blank_trajectory, recorded_sampling, roll_out
@@ -32,7 +33,14 @@ from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_data.units import Unit, make_units, problems_filling_a_unit, work_through
 from sandbox import Pool
 
-OPERATION = "collect"
+OPERATION, RECOLLECT = "collect", "recollect"
+DETERMINED = (
+    "engine",
+    "model",
+    "model_revision",
+    "template_hash",
+    "perturb",
+)  # arguments that are no settings of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +71,27 @@ class CollectConfig:
         if not 0 <= self.seed < 2**63:
             raise InputError(f"collect.seed is {self.seed}: give an integer in [0, 2^63)")
 
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> CollectConfig:
+        """The configuration that a manifest's arguments came from. Raises TypeError where they hold anything unknown."""
+        settings = {name: value for name, value in arguments.items() if name not in DETERMINED}
+        return cls(**{**settings, "sampling": Sampling(**settings["sampling"])})
+
     @property
     def unit_size(self) -> int:
         return self.problems_per_unit or problems_filling_a_unit(self.n)
+
+
+@dataclass(frozen=True, slots=True)
+class Lies:
+    """Public tests that lie during a collection, by problem_id; a problem without lies takes no part in it.
+
+    `arguments` are what they follow from, `counts` say which problems have none.
+    """
+
+    by_problem: Mapping[str, Lie]
+    arguments: Mapping[str, Any]
+    counts: Mapping[str, Counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +119,14 @@ class Collected:
     progress: Progress
 
 
-def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
+def lay_out(version: Version, engine: Engine, config: CollectConfig, lies: Lies | None = None) -> Work:
     """Decides what is to be collected. Raises InputError where the version holds no such problems."""
     template = template_for(config.template, engine.model)
     recorded = recorded_sampling(config.sampling, template, config.turns)
     problems = choose_problems(version, config.split, config.limit)
+    lie_of = lies.by_problem if lies else {}
+    if lies:
+        problems = [problem for problem in problems if problem.problem_id in lie_of]
     present = (
         set(version.table("trajectories", columns=["trajectory_id"])["trajectory_id"].to_pylist())
         if version.has("trajectories")
@@ -107,7 +136,10 @@ def lay_out(version: Version, engine: Engine, config: CollectConfig) -> Work:
         [
             index
             for index in range(config.n)
-            if blank_trajectory(problem, index, engine, recorded, config.seed).trajectory_id not in present
+            if blank_trajectory(
+                problem, index, engine, recorded, config.seed, lie_of.get(problem.problem_id)
+            ).trajectory_id
+            not in present
         ]
         for problem in problems
     ]
@@ -123,10 +155,11 @@ def collect(
     pool: Pool,
     config: CollectConfig,
     *,
+    lies: Lies | None = None,
     dataset: Path | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[Collected]:
-    """Collects, and gives back the change to be committed within the `with` block.
+    """Collects, with `lies` under public tests that lie, and gives back the change to be committed within the `with` block.
 
         with collect(version, engine, pool, config) as collected:
             commit(collected.change, [version])
@@ -135,9 +168,10 @@ def collect(
     `progress` is called from several threads, one at a time. Raises EngineError, SandboxUnavailable, InputError, and
     KeyboardInterrupt with a message that says how to go on.
     """
-    work = lay_out(version, engine, config)
-    arguments = _arguments(config, engine, work.template)
-    with open_run(dataset or version.dataset, OPERATION, arguments, version.id) as run:
+    work = lay_out(version, engine, config, lies)
+    arguments = _arguments(config, engine, work.template) | ({"perturb": lies.arguments} if lies else {})
+    operation = RECOLLECT if lies else OPERATION
+    with open_run(dataset or version.dataset, operation, arguments, version.id) as run:
         resumed = {
             unit.name: _summary(result) for unit in work.units if (result := run.finished(unit.name)) is not None
         }
@@ -145,16 +179,32 @@ def collect(
         meter = Meter(work.problems, steps=len(todo) * config.turns, report=progress)
         for problems, solved, _ in resumed.values():
             meter.unit_done(problems, solved)
-        _work_through(todo, run, engine, pool, work, config, meter)
+        _work_through(todo, run, engine, pool, work, config, lies, meter)
         measured = meter.snapshot()
         results = (run.finished(unit.name) for unit in work.units)
-        change, added = _change(version, results, work, config, arguments, _recorded(pool, measured))
-        yield Collected(change, added, sum(rows for _, _, rows in resumed.values()), measured)
+        table, counts = _table(version, results)
+        change = Change(
+            operation,
+            arguments,
+            config.seed,
+            {},
+            counts | (dict(lies.counts) if lies else {}),
+            _recorded(pool, measured),
+            {"trajectories": table},
+        )
+        yield Collected(change, table.num_rows, sum(rows for _, _, rows in resumed.values()), measured)
         run.discard()
 
 
 def _work_through(
-    todo: list[Unit], run: Run, engine: Engine, pool: Pool, work: Work, config: CollectConfig, meter: Meter
+    todo: list[Unit],
+    run: Run,
+    engine: Engine,
+    pool: Pool,
+    work: Work,
+    config: CollectConfig,
+    lies: Lies | None,
+    meter: Meter,
 ) -> None:
     def collect_unit(unit: Unit, abandoned: threading.Event) -> None:
         rolled = roll_out(
@@ -165,6 +215,7 @@ def _work_through(
             sampling=config.sampling,
             turns=config.turns,
             run_seed=config.seed,
+            lies=lies.by_problem if lies else {},
             meter=meter,
             abandoned=abandoned,
         )
@@ -185,15 +236,8 @@ def _work_through(
         ) from None
 
 
-def _change(
-    version: Version,
-    results: Iterable[Any],
-    work: Work,
-    config: CollectConfig,
-    arguments: Mapping[str, Any],
-    recorded: Mapping[str, Any],
-) -> tuple[Change, int]:
-    """The version's trajectories and the new ones; and how many are new."""
+def _table(version: Version, results: Iterable[Any]) -> tuple[Spool, dict[str, Counts]]:
+    """The trajectories that are new, and the counts of all."""
     dropped: Counter[str] = Counter()
 
     def rows() -> Iterator[Mapping[str, Any]]:
@@ -203,10 +247,7 @@ def _change(
 
     collected = Spool.of_rows("trajectories", rows())
     total = version.manifest.rows("trajectories") + collected.num_rows
-    counts = Counts(rows_in=total + dropped.total(), rows_out=total, dropped=dict(dropped))
-    added = {"trajectories": collected}
-    change = Change(OPERATION, arguments, config.seed, {}, {"trajectories": counts}, recorded, added)
-    return change, collected.num_rows
+    return collected, {"trajectories": Counts(total + dropped.total(), total, dict(dropped))}
 
 
 def _arguments(config: CollectConfig, engine: Engine, template: Template) -> dict[str, Any]:

@@ -110,6 +110,14 @@ class Candidate:
         return cls(trajectory_id, sample_index, is_perturbed, tuple(pass_rates), tuple(passes_public))
 
 
+def _was_told_to_pass(turn: Mapping[str, Any], is_perturbed: bool) -> bool | None:
+    if turn["public_pass_rate"] is None:
+        return None
+    if is_perturbed and turn["public"]:
+        return all(outcome["verdict"] == Verdict.PASSED for outcome in turn["public"])
+    return bool(turn["public_pass_rate"] == 1.0)
+
+
 @dataclass(slots=True)
 class Plan:
     """At which turns to cut each trajectory that is cut at all, and how many contexts are left out for which reason."""

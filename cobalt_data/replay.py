@@ -22,20 +22,21 @@ from typing import Any, TypeVar
 
 from cobalt_data.against import load_against
 from cobalt_data.check_solutions import check_solutions
-from cobalt_data.collection import CollectConfig, collect
+from cobalt_data.collection import RECOLLECT, CollectConfig, collect
 from cobalt_data.commit import Change, commit, foresee
 from cobalt_data.console import moment
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.dataset import Version, open_version, version_ids
 from cobalt_data.decontaminate import DecontaminateConfig, decontaminate
 from cobalt_data.dedup import DedupConfig, dedup
-from cobalt_data.engines import Sampling, open_engine
+from cobalt_data.engines import open_engine
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.ids import canonical_json
 from cobalt_data.importers import ImportConfig, import_problems
 from cobalt_data.manifest import Manifest, version_id
 from cobalt_data.merge import MergeConfig, merge
 from cobalt_data.perturb import PerturbConfig, perturb
+from cobalt_data.recollection import RecollectConfig, draw_lies
 from cobalt_data.references import HUB_PREFIX
 from cobalt_data.sources import source_digest
 from cobalt_data.split import SplitConfig, split
@@ -184,7 +185,7 @@ def _source(again: Replay) -> str:
 
 def _collect(again: Replay) -> Change:
     arguments, where = again.manifest.arguments, again.version.reference
-    config = again.config(_collect_config)
+    config = again.config(lambda **given: CollectConfig.from_arguments(given))
     if arguments["engine"] != "transformers":
         raise InputError(
             f"{where} was collected by the engine {arguments['engine']}, which may answer otherwise this time"
@@ -198,14 +199,13 @@ def _collect(again: Replay) -> Change:
             f"model {engine.model} has the revision {engine.model_revision}; "
             f"{where} was collected with {arguments['model_revision']}: restore that"
         )
-    collecting = collect(again.parent, engine, again.pool(), config, progress=lambda at: again.progress(*moment(at)))
+    lies = None
+    if again.manifest.operation == RECOLLECT:
+        lies = draw_lies(again.parent, engine.model, config, RecollectConfig(**arguments["perturb"]))
+    collecting = collect(
+        again.parent, engine, again.pool(), config, lies=lies, progress=lambda at: again.progress(*moment(at))
+    )
     return again.held.enter_context(collecting).change
-
-
-def _collect_config(
-    sampling: Mapping[str, Any], engine: str, model: str, model_revision: str, template_hash: str, **settings: Any
-) -> CollectConfig:
-    return CollectConfig(sampling=Sampling(**sampling), **settings)
 
 
 REPEATED: Mapping[str, Callable[[Replay], Change]] = {
@@ -215,6 +215,7 @@ REPEATED: Mapping[str, Callable[[Replay], Change]] = {
     "collect": _collect,
     "cut": _cut,
     "augment": _augment,
+    "recollect": _collect,
     "unperturb": lambda again: unperturb(again.parent),
     "dedup": _dedup,
     "decontaminate": _decontaminate,

@@ -8,6 +8,8 @@ at turn 0) are one prompt with several seeds, so the engine computes that prompt
 - A problem without public tests has nothing to give feedback from: its conversations have turn 0 only, and no feedback.
 - A conversation whose next prompt, with room for the answer, is longer than the model's context, or longer than asked for,
   ends with the turns it has. One that does not fit at turn 0 is dropped.
+- Where the public tests of a problem lie (`cobalt_data.perturbation`), feedback and stored verdicts are what a run against
+  these says; all pass rates are those of the true tests.
 - A program that the sandbox could not judge, after its retries, says nothing about the model: its conversation is dropped.
 
 What is dropped is counted by reason. The assistant's text is kept without its thinking, which is what the next turn is shown;
@@ -19,13 +21,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from cobalt_data.engines.base import Completion, Engine, Sampling
 from cobalt_data.errors import SandboxError
 from cobalt_data.feedback import elide, without_addresses
 from cobalt_data.ids import derive_seed
+from cobalt_data.perturbation import Lie
 from cobalt_data.programs import extract_program, strip_thinking
 from cobalt_data.progress import Meter
 from cobalt_data.rows import Chat, Message, Problem, PublicOutcome, Trajectory, Turn
@@ -64,6 +69,7 @@ class _Conversation:
     problem: Problem
     sample_index: int
     messages: list[Message]
+    lie: Lie | None = None
     turns: list[Turn] = field(default_factory=list)
     draws: list[Draw] = field(default_factory=list)
     ended: bool = False
@@ -100,16 +106,18 @@ def roll_out(
     turns: int,
     run_seed: int,
     longest_prompt: int | None = None,
+    lies: Mapping[str, Lie] = MappingProxyType({}),
     meter: Meter | None = None,
     abandoned: threading.Event | None = None,
 ) -> RolledOut:
     """Rolls out the conversations of a unit. Raises EngineError or SandboxUnavailable; Abandoned if that event is set.
 
-    `longest_prompt` bounds the tokens of a prompt where the model's context is not to. The result depends on the arguments alone if the engine's completions do.
+    `longest_prompt` bounds the tokens of a prompt where the model's context is not to. `lies`: what the public tests of a
+    problem are said to expect, by problem_id. The result depends on the arguments alone if the engine's completions do.
     """
     meter = meter or Meter(problems=len(unit.problems), steps=turns)
     conversations = [
-        _Conversation(problem, index, list(template.first_turn(problem)))
+        _Conversation(problem, index, list(template.first_turn(problem)), lies.get(problem.problem_id))
         for problem, indices in zip(unit.problems, unit.samples, strict=True)
         for index in indices
     ]
@@ -131,7 +139,9 @@ def roll_out(
     return RolledOut(
         tuple(
             replace(
-                blank_trajectory(conversation.problem, conversation.sample_index, engine, recorded, run_seed),
+                blank_trajectory(
+                    conversation.problem, conversation.sample_index, engine, recorded, run_seed, conversation.lie
+                ),
                 messages=tuple(conversation.messages),
                 turns=tuple(conversation.turns),
             )
@@ -198,19 +208,18 @@ def _judge_and_answer(
 ) -> None:
     """Judges the programs of a turn, all at once, and appends to each conversation what was said and what came of it."""
     programs = [extract_program(completion.text) for completion in completions]
-    judged = [
-        pool.submit(program, conversation.problem.tests, conversation.problem.judge)
-        for program, conversation in zip(programs, going, strict=True)
-    ]
-    for conversation, completion, program, future in zip(going, completions, programs, judged, strict=True):
+    judged = [_judge(program, conversation, pool) for program, conversation in zip(programs, going, strict=True)]
+    for conversation, completion, program, runs in zip(going, completions, programs, judged, strict=True):
         try:
-            result = future.result()
+            results = [run.result() for run in runs]
         except SandboxError:
             conversation.dropped = SANDBOX_FAILED
             continue
-        turn = _turn(conversation.problem, completion, program, result, template)
+        turn = _turn(conversation, completion, program, results, template)
         conversation.turns.append(turn)
-        conversation.draws.append(Draw(completion, result.verdict, tuple(test.verdict for test in result.tests)))
+        conversation.draws.append(
+            Draw(completion, results[0].verdict, tuple(test.verdict for test in results[0].tests))
+        )
         conversation.messages.append({"role": "assistant", "content": strip_thinking(completion.text)})
         if turn.feedback:
             conversation.messages.append({"role": "user", "content": turn.feedback})
@@ -218,26 +227,55 @@ def _judge_and_answer(
             conversation.ended = True
 
 
+def _judge(program: str | None, conversation: _Conversation, pool: Pool) -> list[Future[ProgramResult]]:
+    """The run against all tests and, where tests lie, the one against these."""
+    problem, lie = conversation.problem, conversation.lie
+    runs = [pool.submit(program, problem.tests, problem.judge)]
+    if lie is not None:
+        runs.append(pool.submit(program, lie.told(problem.public_tests)[: len(lie.tests)], problem.judge))
+    return runs
+
+
 def _turn(
-    problem: Problem,
+    conversation: _Conversation,
     completion: Completion,
     program: str | None,
-    result: ProgramResult,
+    results: Sequence[ProgramResult],
     template: Template,
 ) -> Turn:
-    outcomes = [public_outcome(test) for test in result.tests]
-    public = tuple(outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if test["public"])
+    problem = conversation.problem
+    outcomes = [public_outcome(test) for test in results[0].tests]
+    public = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if test["public"]]
     hidden = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if not test["public"]]
+    told, feedback = _tell(conversation, public, results[1:], template)
     return Turn(
         program=program,
-        public=public,
+        public=told,
         public_pass_rate=_pass_rate(public) if public else None,
         hidden_pass_rate=_pass_rate(hidden) if hidden else None,
         pass_rate=_pass_rate(outcomes),
-        feedback=template.feedback(problem.public_tests, public, problem.judge),
+        feedback=feedback,
         finish_reason=completion.finish_reason,
         prompt_tokens=completion.prompt_tokens,
         completion_tokens=completion.completion_tokens,
+    )
+
+
+def _tell(
+    conversation: _Conversation,
+    public: Sequence[PublicOutcome],
+    against_lies: Sequence[ProgramResult],
+    template: Template,
+) -> tuple[tuple[PublicOutcome, ...], str]:
+    """What each public test is said to have said, in their true order, and the feedback."""
+    tests, judge, lie = conversation.problem.public_tests, conversation.problem.judge, conversation.lie
+    if lie is None:
+        return tuple(public), template.feedback(tests, public, judge)
+    told = list(public)
+    for position, result in zip(lie.tests, against_lies[0].tests, strict=True):
+        told[position] = public_outcome(result)
+    return tuple(told), template.feedback(
+        lie.told(tests), [told[position] for position in lie.order(len(tests))], judge
     )
 
 
@@ -260,7 +298,12 @@ def _pass_rate(outcomes: Sequence[PublicOutcome]) -> float:
 
 
 def blank_trajectory(
-    problem: Problem, sample_index: int, engine: Engine, recorded: Mapping[str, Any], run_seed: int
+    problem: Problem,
+    sample_index: int,
+    engine: Engine,
+    recorded: Mapping[str, Any],
+    run_seed: int,
+    lie: Lie | None = None,
 ) -> Trajectory:
     """The trajectory to be, which has its id already: that depends on how it is drawn, not on what comes of it."""
     return Trajectory(
@@ -271,7 +314,7 @@ def blank_trajectory(
         engine=engine.name,
         sampling=recorded,
         seed=run_seed,
-        perturbation=None,
+        perturbation=None if lie is None else {"kind": lie.kind, "seed": run_seed, **lie.facts(problem.public_tests)},
         messages=(),
         turns=(),
         split=problem.split,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cobalt_data.commands.collecting import show_collection
 from cobalt_data.commands.options import (
     Backend,
     BaseUrl,
@@ -22,7 +23,7 @@ from cobalt_data.commands.options import (
     Seed,
     TemplateName,
 )
-from cobalt_data.console import Screen, moment
+from cobalt_data.console import Screen
 
 
 def split(
@@ -74,12 +75,9 @@ def collect(
 ) -> None:
     """Multi-turn trajectories of a model. Goes on where it was when it is stopped and started again."""
     from cobalt_data.collection import CollectConfig
-    from cobalt_data.collection import collect as verb
-    from cobalt_data.commit import commit
     from cobalt_data.dataset import open_version
     from cobalt_data.engines import Sampling, open_engine
     from cobalt_data.planning import plan
-    from sandbox import Pool
 
     screen = Screen(json, quiet)
     version = open_version(dataset)
@@ -91,26 +89,6 @@ def collect(
             expected = plan(version, opened, config)
             screen.result(asdict(expected), *(f"{name}: {value}" for name, value in asdict(expected).items()))
             return
-        with (
-            Pool(backend=backend) as pool,
-            screen.bar("collecting") as show,
-            verb(version, opened, pool, config, progress=lambda at: show(*moment(at))) as collected,
-        ):
-            committed = commit(collected.change, [version]) if collected.added else version
-        measured, dropped = collected.progress, collected.change.counts["trajectories"].dropped
-        if not collected.added:
-            why = ", ".join(f"{rows} {reason}" for reason, rows in sorted(dropped.items())) or "all of them are there"
-            screen.result(
-                {"reference": version.reference, "version": version.id, "added": 0, "dropped": dict(dropped)},
-                f"0 trajectories added ({why}); no version was written",
-                version.reference,
-            )
-            return
-        screen.remark(
-            f"{collected.added} trajectories added ({collected.resumed} found from an earlier run), "
-            f"{measured.problems_solved} of {measured.problems} problems solved, {measured.tokens_per_second:.0f} tokens/s, "
-            f"{measured.model_share:.0%} of the time in the model"
-        )
-        screen.version(committed, added=collected.added, resumed=collected.resumed, **asdict(measured))
+        show_collection(screen, version, opened, config, backend)
     finally:
         opened.close()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cobalt_data.commands.options import Backend, Json, Output, Quiet, Reference, Seed, Tokenizer
+from cobalt_data.commands.collecting import show_collection
+from cobalt_data.commands.options import Backend, BaseUrl, Json, Output, Quiet, Reference, Seed, Tokenizer
 from cobalt_data.console import Screen
+
+if TYPE_CHECKING:
+    from cobalt_data.dataset import Version
 
 LEAKS_NAMED = 10  # on the screen
 
@@ -80,6 +84,20 @@ def augment(
     ] = True,
     seed: Seed = 0,
     tokenizer: Tokenizer = None,
+    recollect: Annotated[
+        bool,
+        typer.Option(
+            "--recollect",
+            help="Roll out trajectories again under perturbed tests, with the settings of the last collection: swap and "
+            "off-by-one, for a fraction of the problems. Before cut.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="With --recollect: another model than the collecting one.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option(help="With --recollect: another engine.")] = None,
+    base_url: BaseUrl = None,
+    n: Annotated[int | None, typer.Option("-n", help="With --recollect: another number per problem.")] = None,
     template: Annotated[
         str | None,
         typer.Option(help="The .toml file that words the feedback, where the trajectories have one of yours."),
@@ -106,6 +124,9 @@ def augment(
         screen.change(undo(version), version, output)
         return
     kinds = _fractions(kind or ["swap"], fraction)
+    if recollect:
+        _recollect(screen, version, kinds, spare_statement, seed, model, engine, base_url, n, backend, output)
+        return
     config = PerturbConfig(tokenizer or tokenizer_of(version), kinds, seed, replace, spare_statement)
     given, count_tokens = Template.load(template) if template else None, token_counter(config.tokenizer)
     with Pool(backend=backend) as pool, screen.bar("running against perturbed tests") as show:
@@ -114,6 +135,40 @@ def augment(
         if not eligible:
             screen.remark(f"{name}: no prompt is eligible; the reasons follow")
     screen.change(change, version, output)
+
+
+def _recollect(
+    screen: Screen,
+    version: Version,
+    kinds: dict[str, float],
+    spare_statement: bool,
+    seed: int,
+    model: str | None,
+    engine: str | None,
+    base_url: str | None,
+    n: int | None,
+    backend: str,
+    output: str | None,
+) -> None:
+    """What is not given is as in the last collection."""
+    from dataclasses import replace
+
+    from cobalt_data.collection import CollectConfig
+    from cobalt_data.engines import open_engine
+    from cobalt_data.recollection import RecollectConfig, draw_lies, last_collection
+
+    before = last_collection(version).arguments
+    config = replace(CollectConfig.from_arguments(before), seed=seed, n=n or before["n"])
+    lies = draw_lies(version, model or before["model"], config, RecollectConfig(kinds, spare_statement))
+    opened = open_engine(
+        engine or ("auto" if base_url else before["engine"]), model or before["model"], base_url=base_url
+    )
+    try:
+        show_collection(screen, version, opened, config, backend, lies, output)
+    finally:
+        opened.close()
+    if version.has("prompts"):
+        screen.remark("cut again to make prompts of the new trajectories")
 
 
 def _fractions(kinds: list[str], default: float) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """What differs between two versions: rows added, removed and changed by table, and why rows were dropped on the way.
 
 Shards that both versions have are set aside by the digest of their contents; only the rows of the others are compared, by id
-and by a hash of all their values (DuckDB, out of core). So the cost is that of what changed, not that of the dataset.
+and by a hash of all their values, which lies ready beside large shards (`cobalt_data.row_hashes`). DuckDB joins them, out of
+core.
 
 Left out: what changed within a row; `cobalt data show` renders one.
 """
@@ -12,13 +13,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
-
 from cobalt_data.dataset import Version
 from cobalt_data.duck import open_duckdb
 from cobalt_data.history import Entry, history
-from cobalt_data.manifest import Shard
-from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.row_hashes import read_hashes
+from cobalt_data.schemas import TABLES
 
 EXAMPLES = 5  # ids that are named for each kind of difference
 
@@ -69,25 +68,15 @@ def _diff_table(name: str, before: Version, after: Version) -> TableDiff:
     kinds = {"unchanged": sum(shard.rows for shard in shards_before if shard.content in shared)}
     examples = {}
     with open_duckdb() as database:
-        _read_hashes(database, "old", name, before, [shard for shard in shards_before if shard.content not in shared])
-        _read_hashes(database, "new", name, after, [shard for shard in shards_after if shard.content not in shared])
+        for side, version, shards in (("old", before, shards_before), ("new", after, shards_after)):
+            differing = [shard.path for shard in shards if shard.content not in shared]
+            read_hashes(database, side, name, version.path, differing)
         for kind, rows, ids in database.execute(_COMPARISON).fetchall():
             kinds[kind] = kinds.get(kind, 0) + rows
             examples[kind] = tuple(ids)
     added, removed, changed, unchanged = (kinds.get(kind, 0) for kind in ("added", "removed", "changed", "unchanged"))
     examples.pop("unchanged", None)
     return TableDiff(added, removed, changed, unchanged, examples)
-
-
-def _read_hashes(
-    database: duckdb.DuckDBPyConnection, side: str, name: str, version: Version, shards: Sequence[Shard]
-) -> None:
-    """Makes a table `side` of every row's id and a hash of all its values; the values stay out of the join."""
-    database.execute(f"CREATE TABLE {side} (id VARCHAR, hash UBIGINT)")
-    if shards:
-        files = [str(version.path / shard.path) for shard in shards]
-        rows = f"SELECT row.{ID_COLUMNS[name]}, hash(row) FROM read_parquet($files) AS row"
-        database.execute(f"INSERT INTO {side} {rows}", {"files": files})
 
 
 _COMPARISON = f"""

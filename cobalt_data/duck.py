@@ -29,4 +29,5 @@ def open_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
             "threads": os.cpu_count() or 1,
         }
         with duckdb.connect(":memory:", config=settings) as connection:
+            connection.execute("SET enable_progress_bar = false")  # it would be printed among the results of a command
             yield connection

@@ -20,6 +20,7 @@ from cobalt_data.content import content_digest
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.manifest import SIDE, Shard
+from cobalt_data.row_hashes import FEWEST_ROWS, hashes_of, write_hashes
 from cobalt_data.schemas import ID_COLUMNS
 from cobalt_data.sources import file_sha256
 from cobalt_data.spool import keys_of
@@ -28,7 +29,7 @@ from cobalt_data.staging import sync
 ROWS_PER_SHARD = 16_384  # on average
 ROWS_PER_GROUP = 2_048  # keeps row groups within what the dataset viewer of the Hub reads
 
-Known = Mapping[str, tuple[Path, Shard]]  # by the digest of their contents, and where they lie
+Known = Mapping[str, tuple[Path, Shard]]  # by the digest of their contents; and the version's directory
 
 
 def write_shards(name: str, pieces: Iterator[pa.Table], staging: Path, parents: Sequence[Version]) -> Iterator[Shard]:
@@ -37,9 +38,7 @@ def write_shards(name: str, pieces: Iterator[pa.Table], staging: Path, parents: 
     Raises InputError where an id comes twice, or a side has no proper name.
     """
     known = {
-        shard.content: (parent.path / shard.path, shard)
-        for parent in parents
-        for shard in parent.manifest.tables.get(name, ())
+        shard.content: (parent.path, shard) for parent in parents for shard in parent.manifest.tables.get(name, ())
     }
     for split, index, part in cut_shards(name, pieces):
         yield _write_shard(f"{name}/{split}-{index:05d}.parquet", split, part, staging, known)
@@ -48,19 +47,36 @@ def write_shards(name: str, pieces: Iterator[pa.Table], staging: Path, parents: 
 
 def _write_shard(path: str, split: str, part: pa.Table, staging: Path, known: Known) -> Shard:
     content = content_digest(part)
-    if content in known and _link(known[content][0], staging / path):
-        return replace(known[content][1], path=path, split=split)
+    if content in known:
+        directory, shard = known[content]
+        if _link(directory / shard.path, staging / path):
+            _share_hashes(directory, shard.path, staging, path)
+            return replace(shard, path=path, split=split)
     pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
     sha256 = _sync_and_hash(staging / path)
+    if part.num_rows >= FEWEST_ROWS:
+        write_hashes(staging, path)
     return Shard(path, split, part.num_rows, (staging / path).stat().st_size, sha256, content)
 
 
 def share_shard(directory: Path, staging: Path, shard: Shard) -> Shard:
     """Gives a new version a shard of the one in `directory`: a second name of its file or, on another disk, a copy."""
-    if not _link(directory / shard.path, staging / shard.path):
-        shutil.copyfile(directory / shard.path, staging / shard.path)
-        sync(staging / shard.path)
+    _link_or_copy(directory / shard.path, staging / shard.path)
+    _share_hashes(directory, shard.path, staging, shard.path)
     return shard
+
+
+def _share_hashes(directory: Path, path: str, staging: Path, new_path: str) -> None:
+    source, target = hashes_of(directory, path), hashes_of(staging, new_path)
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _link_or_copy(source, target)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    if not _link(source, target):
+        shutil.copyfile(source, target)
+        sync(target)
 
 
 def cut_shards(name: str, pieces: Iterator[pa.Table]) -> Iterator[tuple[str, int, pa.Table]]:

@@ -1,7 +1,9 @@
 """Log and diff: order of ancestors, parents elsewhere, and differences down to a single value."""
 
 import random
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders import make_problem, rated
@@ -112,6 +114,21 @@ def test_every_table_and_every_value_is_compared(chain, tmp_path):
         table = table_from_rows("trajectories", [{**row, **change}, other])
         mended = commit(Change("mend", change, 0, {"trajectories": table}, {}), [grown], tmp_path / str(number))
         assert diff(grown, mended).tables["trajectories"].changed == 1, change
+
+
+def test_hashes_beside_the_shards_tell_the_same_as_the_values(tmp_path, monkeypatch):
+    monkeypatch.setattr("cobalt_data.shards.ROWS_PER_SHARD", 64)
+    monkeypatch.setattr("cobalt_data.shards.FEWEST_ROWS", 8)
+    first = commit(step(None, "import", problems(*range(300))), dataset=tmp_path / "d")
+    rows = [*problems(0, 200, title="renamed"), *problems(*range(10, 200), *range(201, 310))]
+    second = commit(step(first, "mend", rows), [first])
+    with_hashes = diff(first, second).tables["problems"]
+    assert (with_hashes.added, with_hashes.removed, with_hashes.changed) == (10, 9, 2)
+    for version in (first, second):
+        hashed = {path.name for path in (version.path / "hashes" / "problems").iterdir()}
+        assert {Path(shard.path).name for shard in version.manifest.tables["problems"] if shard.rows >= 8} == hashed
+    shutil.rmtree(first.path / "hashes")
+    assert diff(first, second).tables["problems"] == with_hashes
 
 
 @settings(max_examples=15, deadline=None)

@@ -12,6 +12,7 @@ BLOCKS = frozenset(
     ["p", "div", "section", "article", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "pre", "blockquote"]
 )
 LINES = frozenset(["br", "li", "tr"])
+MARKS = {"li": "- ", "sup": "^", "sub": "_", "td": " ", "th": " "}
 SILENT = frozenset(["script", "style", "head", "title"])
 
 
@@ -33,8 +34,8 @@ class _Reader(HTMLParser):
         self._silent += tag in SILENT
         self._preformatted += tag == "pre"
         self._break(tag)
-        marks = {"li": "- ", "sup": "^", "sub": "_", "td": " ", "th": " "}
-        self.parts.append(marks.get(tag, ""))
+        if tag in MARKS:
+            self.parts.append(MARKS[tag])
 
     def handle_endtag(self, tag: str) -> None:
         self._silent = max(self._silent - (tag in SILENT), 0)
@@ -43,8 +44,14 @@ class _Reader(HTMLParser):
             self._break(tag)
 
     def handle_data(self, data: str) -> None:
-        if not self._silent:
-            self.parts.append(data if self._preformatted else re.sub(r"\s+", " ", data))
+        if self._silent:
+            return
+        if not self._preformatted:
+            data = re.sub(r"\s+", " ", data)
+            if not self.parts or self.parts[-1].endswith("\n"):
+                data = data.lstrip()
+        if data:
+            self.parts.append(data)
 
     def _break(self, tag: str) -> None:
         if tag in BLOCKS:

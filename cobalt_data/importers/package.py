@@ -1,4 +1,5 @@
-"""Problem packages in the format of Kattis: a directory or a zip archive with `problem.yaml`, or a directory of such.
+"""Problem packages in the format of Kattis: a directory or a zip archive with `problem.yaml`, or a directory that
+holds such, directories at any depth.
 
 Samples are public, secret data hidden; accepted submissions in Python are the solutions. The default output validator with
 its flags becomes a checker: a tolerance `float:EPS`, `space_change_sensitive` is `exact`, otherwise `tokens`. That validator
@@ -33,6 +34,7 @@ CONFIG = "problem.yaml"
 STATEMENT = re.compile(r"(?:problem_)?statement/problem(?:\.(\w\w))?\.(md|html|tex)")
 GROUP_CONFIG = re.compile(r"data/(?:.*/)?(?:testdata|test_group)\.yaml")
 SOLUTION = re.compile(r"submissions/accepted/[^/]+\.py3?")
+FLAGS = ("validator_flags", "output_validator_flags", "output_validator_args")  # the format's versions differ
 TOLERANCES = ("float_tolerance", "float_relative_tolerance", "float_absolute_tolerance")
 MAX_CONFIG_CHARS, MAX_BRACKETS = 100_000, 500  # the time that YAML takes grows with the square of its nesting
 SECONDS, MEMORY_MB = 10.0, 2048  # Kattis's default memory; its time limit comes from running solutions
@@ -44,7 +46,7 @@ def _package_paths(source: Path) -> Iterator[Path]:
     if not source.is_dir() or (source / CONFIG).is_file():
         yield source
         return
-    inner = [path for path in sorted(source.iterdir()) if path.suffix == ".zip" or (path / CONFIG).is_file()]
+    inner = sorted([*source.glob("*.zip"), *(config.parent for config in source.rglob(CONFIG))])
     if not inner:
         raise InputError(f"{source} holds no {CONFIG}, and no packages: name a problem package or a directory of them")
     yield from inner
@@ -124,11 +126,9 @@ def _refuse_what_nothing_judges(config: Mapping[str, Any], files: Files) -> None
 
 def _flags(config: Mapping[str, Any], files: Files) -> list[str]:
     """The words of all validator flags, of the package and of its data groups."""
-    flags = [config.get("validator_flags")]
-    for name in files.names:
-        if GROUP_CONFIG.fullmatch(name):
-            group = _config(files, name)
-            flags += [group.get(key) for key in ("output_validator_flags", "output_validator_args")]
+    flags = []
+    for part in (config, *(_config(files, name) for name in files.names if GROUP_CONFIG.fullmatch(name))):
+        flags += [part.get(key) for key in FLAGS]
     words: list[str] = []
     for given in flags:
         words += map(str, given) if isinstance(given, list) else str(given or "").split()

@@ -87,7 +87,7 @@ def test_a_directory_a_zip_and_a_zip_with_a_folder_at_its_top_are_the_same(tmp_p
 
 
 def test_a_directory_of_packages_is_imported_whole(tmp_path):
-    for name in ("one", "two"):
+    for name in ("one", "round/two"):
         write_package(tmp_path / name)
     write_zip(tmp_path / "three.zip")
     (tmp_path / "notes").mkdir()
@@ -101,6 +101,7 @@ def test_a_directory_of_packages_is_imported_whole(tmp_path):
     ("changes", "checker"),
     [
         ({"problem.yaml": "name: x"}, "tokens"),
+        ({"problem.yaml": "output_validator_flags: float_tolerance 1e-6\ntype: scoring"}, "float:1e-06"),
         ({"problem.yaml": "validator_flags: space_change_sensitive"}, "exact"),
         ({"problem.yaml": "", "data/testdata.yaml": "output_validator_flags: float_absolute_tolerance 1e-6"}, "float:1e-06"),
         ({"problem.yaml": "", "data/secret/test_group.yaml": "output_validator_args: [float_tolerance, 0.01]"}, "float:0.01"),
@@ -111,7 +112,7 @@ def test_validator_flags_become_a_checker(tmp_path, changes, checker):
 
 
 def test_a_statement_in_html_becomes_text_and_markdown_goes_first(tmp_path):
-    html = "<html><head><title>T</title><style>p {}</style></head><body><h1>Sum</h1><p>n &le; 10<sup>5</sup>,\nok"
+    html = "<html><head><title>T</title><style>p {}</style></head><body><h1>Sum</h1>\n<p>\n n &le; 10<sup>5</sup>,\nok"
     html += "</p><ul><li>one</li><li>two</li></ul><pre>1 2\n 3</pre><script>x</script></body></html>"
     changes = {
         "problem_statement/problem.en.tex": None,

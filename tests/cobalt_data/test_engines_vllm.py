@@ -1,5 +1,6 @@
 """vLLM beside the embedded engine: the same tokens from the same weights, before and after an update."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -67,6 +68,11 @@ def assert_logprobs_are_those_of_the_model(engine, embedded):
 
 def test_vllm_is_the_default_where_it_is_installed():
     assert choose_engine("auto") == "vllm"
+
+
+def test_the_process_around_it_is_left_as_it_was(engine):
+    assert "LD_PRELOAD" not in os.environ  # what programs being judged would load
+    assert torch.set_num_threads.__name__ == "set_num_threads"
 
 
 def test_greedy_completions_are_those_of_the_embedded_engine(engine, embedded):

@@ -12,13 +12,14 @@ Each takes the same problems in the same order for the same seed, as far as its 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cobalt_data.dataset import Version
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
+from cobalt_data.rows import Problem, Prompt
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_train.batch import Lesson, batch_of, make_lesson
 from cobalt_train.config import TrainConfig
@@ -39,12 +40,28 @@ class Practice:
     judge_seconds: float
 
 
+def merged(parts: Sequence[Practice | None]) -> Practice:
+    """What several processes did at the same time, each with the prompts that follow those of the one before, if any."""
+    done = [part for part in parts if part is not None]
+    lessons = [part.lesson for part in done]
+    return Practice(
+        tuple(group for part in done for group in part.groups),
+        Lesson(
+            tuple(batch for lesson in lessons for batch in lesson.batches),
+            sum(lesson.dead_groups for lesson in lessons),
+            sum(lesson.masked_rows for lesson in lessons),
+        ),
+        max(part.generate_seconds for part in done),
+        max(part.judge_seconds for part in done),
+    )
+
+
 class Algorithm(Protocol):
     prompts: PromptSet[Any]
     template: Mapping[str, Any] | None  # name and hash of what words the prompts, where that is known
 
-    def practise(self, step: int, cursor: int) -> Practice:
-        """Rolls out the prompts from `cursor` on. Raises InputError, EngineError or SandboxUnavailable."""
+    def practise(self, step: int, prompts: Mapping[str, Any]) -> Practice:
+        """Rolls out some of its prompts, by id. Raises InputError, EngineError or SandboxUnavailable."""
         ...
 
 
@@ -62,11 +79,9 @@ class Cobalt:
         self.template = collected_with(version)
         self.prompts = load_prompts(version, engine.count_tokens, longest_prompt(config, engine.context))
 
-    def practise(self, step: int, cursor: int) -> Practice:
-        config = self._config
-        prompts = self.prompts.take(config.seed, cursor, config.prompts_per_step)
-        rolled = roll_out_groups(prompts, step, self._engine, self._pool, self._rewarder, config)
-        lesson = make_lesson(rolled.groups, config.advantage)
+    def practise(self, step: int, prompts: Mapping[str, Prompt]) -> Practice:
+        rolled = roll_out_groups(prompts, step, self._engine, self._pool, self._rewarder, self._config)
+        lesson = make_lesson(rolled.groups, self._config.advantage)
         return Practice(rolled.groups, lesson, rolled.generate_seconds, rolled.judge_seconds)
 
 
@@ -81,10 +96,9 @@ class Online:
         self.template = {"name": self._template.name, "hash": self._template.hash}
         self.prompts = load_problems(version, self._template, engine.count_tokens, self._longest)
 
-    def practise(self, step: int, cursor: int) -> Practice:
-        problems = list(self.prompts.take(self._config.seed, cursor, self._config.prompts_per_step).values())
+    def practise(self, step: int, prompts: Mapping[str, Problem]) -> Practice:
         rolled = roll_out_problems(
-            problems, step, self._engine, self._pool, self._template, self._longest, self._config
+            list(prompts.values()), step, self._engine, self._pool, self._template, self._longest, self._config
         )
         groups, batches, dead = [], [], 0
         for attempts in rolled.attempts:

@@ -4,7 +4,8 @@
     OUTPUT/checkpoint-000010/       config.json, model.safetensors (the float32 masters), tokenizer with its chat template,
                                     generation_config.json
         cobalt.json                 where it came from: run.json's content, code version, step, prompts used so far
-        optimizer.pt                the moments of AdamW
+        optimizer.pt                the moments of AdamW; `optimizer/`, by torch.distributed.checkpoint, where several
+                                    processes hold a shard each, whose number may change
 
 A checkpoint is filled aside, synced and renamed: it is there whole or not at all. Everything random in a run is seeded by what
 it is drawn for, so a step number and a cursor stand in for the state of random generators.
@@ -21,12 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed.checkpoint as dcp
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.staging import sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
+from cobalt_train.ranks import Ranks, whole_weights
 
-RUN, STATE, OPTIMIZER = "run.json", "cobalt.json", "optimizer.pt"
+RUN, STATE, OPTIMIZER, SHARDS = "run.json", "cobalt.json", "optimizer.pt", "optimizer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,40 +84,64 @@ def save_checkpoint(
     tokenizer: Any,
     optimizer: torch.optim.Optimizer,
     keep: int,
+    ranks: Ranks,
 ) -> Path:
-    """Writes a checkpoint, then removes all but the last `keep`. Raises CobaltError, with the earlier ones intact."""
+    """Writes a checkpoint, then removes all but the last `keep`. Raises CobaltError, with the earlier ones intact.
+
+    All processes call it together; process 0 writes what is not sharded.
+    """
     place = output / f"checkpoint-{state.step:06d}"
     aside = output / f".{place.name}"
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir()
-        model.save_pretrained(aside)
-        tokenizer.save_pretrained(aside)
-        torch.save(optimizer.state_dict(), aside / OPTIMIZER)
-        facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
-        _write_json(aside / STATE, facts)
-        for file in aside.iterdir():
-            sync(file)
-        sync(aside)
-        aside.rename(place)
-        sync(output)
-    except Exception as error:  # safetensors and torch wrap a full disk in exceptions of their own
+        if ranks.writes:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+        ranks.wait()
+        weights = _write_shards(aside / SHARDS, model, optimizer) if ranks.size > 1 else None
+        if ranks.writes:
+            model.save_pretrained(aside, state_dict=weights)
+            tokenizer.save_pretrained(aside)
+            if ranks.size == 1:
+                torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+            facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
+            _write_json(aside / STATE, facts)
+            for path in [*aside.rglob("*"), aside]:
+                sync(path)
+            aside.rename(place)
+            sync(output)
+    except (Exception, dcp.api.CheckpointException) as error:  # libraries wrap a full disk in exceptions of their own
         shutil.rmtree(aside, ignore_errors=True)
         raise CobaltError(
             f"{place}: the checkpoint cannot be written ({error}); earlier ones are whole: make room, then resume"
         ) from error
-    for old in sorted(output.glob("checkpoint-*"))[:-keep]:
-        shutil.rmtree(old)
+    if ranks.writes:
+        for old in sorted(output.glob("checkpoint-*"))[:-keep]:
+            shutil.rmtree(old)
+    ranks.wait()
     return place
 
 
-def load_state(checkpoint: Path, optimizer: torch.optim.Optimizer) -> TrainState:
-    """Restores the optimizer in place. Raises InputError for a damaged checkpoint."""
+def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Writes every process's part of the optimizer -> the whole weights of the model, in memory of the CPU."""
+    dcp.save({SHARDS: get_optimizer_state_dict(model, optimizer)}, checkpoint_id=directory)
+    tied = getattr(model, "_tied_weights_keys", None) or () if model.config.tie_word_embeddings else ()
+    return {name: tensor.cpu() for name, tensor in whole_weights(model) if name not in tied}
+
+
+def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, ranks: Ranks) -> TrainState:
+    """Restores the optimizer in place. Raises InputError for a damaged checkpoint, or one of too few processes."""
     facts = _read_json(checkpoint / STATE)
     try:
-        optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
+        if (checkpoint / SHARDS).is_dir():
+            moments = {SHARDS: get_optimizer_state_dict(model, optimizer)}
+            dcp.load(moments, checkpoint_id=checkpoint / SHARDS, no_dist=ranks.size == 1)
+            set_optimizer_state_dict(model, optimizer, moments[SHARDS])
+        elif ranks.size > 1:
+            raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
+        else:
+            optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
         return TrainState(step=facts["step"], updates=facts["updates"], cursor=facts["cursor"])
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, dcp.api.CheckpointException) as error:
         raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None
 
 

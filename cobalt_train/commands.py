@@ -106,11 +106,15 @@ def train(
         screen.result(expected, *(f"{name}: {value}" for name, value in expected.items()))
         return
 
+    from cobalt_train.ranks import join, leave
     from cobalt_train.reporting import draw_curve, step_line
     from cobalt_train.tracking import require_trackers, tracking
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
 
+    ranks = join()
+    if not ranks.writes:  # of several processes one speaks
+        screen, track = Screen(quiet=True), None
     require_trackers(track or ())
     with Pool(backend=backend) as pool, screen.bar("training", INTERRUPTED) as show:
         trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
@@ -122,6 +126,9 @@ def train(
                 tracked(metrics)
 
             result = trainer.run(report)
+    leave()
+    if not ranks.writes:
+        return
     curve = draw_curve(result.metrics)
     screen.result(
         {**asdict(result), "curve": curve},

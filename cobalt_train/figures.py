@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
 from torch import Tensor
 
@@ -48,3 +49,13 @@ class Figures:
     def mismatch_ratio(self) -> float:
         """The mean of p_trainer / p_engine over sampled tokens: near 1 where both are the same distribution."""
         return self.mismatch_ratio_sum / self.mismatch_tokens
+
+
+def total(parts: Sequence[Figures]) -> Figures:
+    """The figures of processes that shared the rows of the same updates."""
+    merged = Figures(grad_norms=parts[0].grad_norms)
+    for summed in fields(Figures):
+        if summed.name != "grad_norms":
+            values = [getattr(part, summed.name) for part in parts]
+            setattr(merged, summed.name, max(values) if summed.name == "mismatch_largest" else sum(values))
+    return merged

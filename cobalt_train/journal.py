@@ -11,10 +11,15 @@ from cobalt_data.errors import CobaltError
 
 
 class Journal:
-    """Opens `path` and drops what a killed run wrote of steps after `last_step`, which will be done again."""
+    """Opens `path` and drops what a killed run wrote of steps after `last_step`, which will be done again.
 
-    def __init__(self, path: Path, last_step: int) -> None:
-        self.path = path
+    Of several processes with the same journal one `writes`, the others leave the file alone.
+    """
+
+    def __init__(self, path: Path, last_step: int, writes: bool = True) -> None:
+        self.path, self._writes = path, writes
+        if not writes:
+            return
         aside = path.with_name(f".{path.name}")
         try:
             lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []  # bytes end at \n alone
@@ -25,6 +30,8 @@ class Journal:
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Adds a line; `record` has a `step`. Raises CobaltError if the disk refuses."""
+        if not self._writes:
+            return
         try:
             with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")

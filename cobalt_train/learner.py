@@ -8,7 +8,7 @@ update (`cobalt_train.objectives.row_weights`), so how rows are cut does not mat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,28 +17,54 @@ from torch import Tensor
 from cobalt_data.errors import CobaltError
 from cobalt_train.batch import Batch, MicroBatch, micro_batches, split_evenly
 from cobalt_train.config import TrainConfig
-from cobalt_train.figures import Figures
+from cobalt_train.figures import Figures, total
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
-from cobalt_train.scoring import Scores, check_scores, checkpoint_layers, prepare, score
+from cobalt_train.ranks import Ranks, shard, whole
+from cobalt_train.scoring import Scorer, Scores, check_scores, checkpoint_layers, prepare
 
 MISMATCH_RANGE = (0.5, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A micro-batch of this process and what its rows weigh; one that only keeps step with other processes counts nothing."""
+
+    rows: MicroBatch
+    weights: Tensor  # (N,)
+    counts: bool
+
+    def with_old(self, logprobs: Tensor) -> _Piece:
+        return replace(self, rows=replace(self.rows, old_logprobs=logprobs))
 
 
 class Learner:
     """Trains `model` in place. `reference` is the model before training, needed where `config.kl_coefficient` is above 0."""
 
-    def __init__(self, model: Any, reference: Any | None, name: str, longest: int, config: TrainConfig) -> None:
+    def __init__(
+        self,
+        model: Any,
+        reference: Any | None,
+        name: str,
+        longest: int,
+        config: TrainConfig,
+        ranks: Ranks | None = None,
+    ) -> None:
         for network in (model, reference):
             if network is not None:
                 prepare(network, name, longest, config.shared_prefix)
         if config.gradient_checkpointing:
             checkpoint_layers(model, name)
         self.model = model.eval().requires_grad_(True)
+        self._policy = Scorer(model)
+        self._reference = Scorer(reference) if reference is not None else None
+        self._ranks = ranks or Ranks(model.device.type)
+        if self._ranks.size > 1:
+            for scorer in filter(None, (self._policy, self._reference)):
+                shard(scorer)
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
         self.updates = 0
-        self._reference = reference
         self._name = name
         self._config = config
         self._checked = False
@@ -63,34 +89,38 @@ class Learner:
         for part, of_part in zip(parts, pieces, strict=True):
             self._accumulate(of_part, figures, on_policy=part is parts[0])
             if not self._checked:
-                self._check_mismatch(figures)
+                self._check_mismatch(total(self._ranks.gather(figures)))
                 self._checked = True
             self._update(part, figures)
-        return figures
+        return total(self._ranks.gather(figures))
 
-    def _pieces(self, part: Sequence[Batch], first: bool) -> list[MicroBatch]:
-        """The micro-batches of an update. Only the first of a step sees the policy that the completions were drawn from."""
+    def _pieces(self, part: Sequence[Batch], first: bool) -> list[_Piece]:
+        """What this process computes of an update. Only the first of a step sees the policy that drew the completions."""
         config = self._config
-        pieces = micro_batches(part, config.micro_batch_tokens, config.shared_prefix)
+        rows = micro_batches(part, config.micro_batch_tokens, config.shared_prefix)
+        lengths = [length for piece in rows for length in piece.lengths]
+        weights = row_weights(config.objective, torch.tensor(lengths), config.max_tokens)
+        shares = weights.split([len(piece.lengths) for piece in rows])
+        dealt = self._ranks.deal(list(zip(rows, shares, strict=True)))
+        pieces = [_Piece(piece, share if counts else 0 * share, counts) for (piece, share), counts in dealt]
         if config.old_logprobs == "engine":
-            return [replace(piece, old_logprobs=piece.engine_logprobs) for piece in pieces]
+            return [piece.with_old(piece.rows.engine_logprobs) for piece in pieces]
         if first:
             return pieces
         with torch.no_grad():
-            return [replace(piece, old_logprobs=self._score(self.model, piece).logprobs) for piece in pieces]
+            return [piece.with_old(self._score(self._policy, piece.rows).logprobs) for piece in pieces]
 
-    def _accumulate(self, pieces: Sequence[MicroBatch], figures: Figures, on_policy: bool) -> None:
+    def _accumulate(self, pieces: Sequence[_Piece], figures: Figures, on_policy: bool) -> None:
         """Adds up the gradient of one update's loss, a micro-batch at a time."""
-        lengths = torch.tensor([length for piece in pieces for length in piece.lengths])
-        weights = row_weights(self._config.objective, lengths, self._config.max_tokens)
-        for piece, share in zip(pieces, weights.split([len(piece.lengths) for piece in pieces]), strict=True):
-            scores = self._score(self.model, piece)
-            token_losses = self._token_losses(piece, scores, figures)
-            loss = reduce(token_losses, scores.mask, share.to(token_losses.device))
+        for piece in pieces:
+            counted = figures if piece.counts else Figures()
+            scores = self._score(self._policy, piece.rows)
+            token_losses = self._token_losses(piece.rows, scores, counted)
+            loss = reduce(token_losses, scores.mask, piece.weights.to(token_losses.device))
             loss.backward()
-            figures.add(loss, scores)
+            counted.add(loss, scores)
             if on_policy:
-                figures.add_mismatch(scores, piece.engine_logprobs)
+                counted.add_mismatch(scores, piece.rows.engine_logprobs)
 
     def _token_losses(self, rows: MicroBatch, scores: Scores, figures: Figures) -> Tensor:
         """(n, T) the objective, its correction for the engine, and the divergence from the reference."""
@@ -109,7 +139,7 @@ class Learner:
         return losses
 
     def _update(self, part: Sequence[Batch], figures: Figures) -> None:
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._config.max_grad_norm).item()
+        norm = whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._config.max_grad_norm)).item()
         if not norm < float("inf"):
             ids = ", ".join(batch.prompt_id for batch in part)
             raise CobaltError(
@@ -124,7 +154,9 @@ class Learner:
 
     def _check_scores(self, batch: Batch) -> None:
         config = self._config
-        check_scores(self.model, self._name, batch.prompt, batch.completions, config.temperature, config.shared_prefix)
+        check_scores(
+            self._policy, self._name, batch.prompt, batch.completions, config.temperature, config.shared_prefix
+        )
 
     def _check_mismatch(self, figures: Figures) -> None:
         low, high = MISMATCH_RANGE
@@ -134,8 +166,8 @@ class Learner:
                 f"{figures.mismatch_ratio:.3g}, outside [{low}, {high}]; the engine does not serve the weights that are trained"
             )
 
-    def _score(self, model: Any, rows: MicroBatch) -> Scores:
+    def _score(self, scorer: Scorer, rows: MicroBatch) -> Scores:
         config = self._config
         narrow = config.compute_dtype == "bfloat16"
-        with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=narrow):
-            return score(model, rows.groups, config.temperature, config.shared_prefix)
+        with torch.autocast(scorer.model.device.type, dtype=torch.bfloat16, enabled=narrow):
+            return scorer.score(rows.groups, config.temperature, config.shared_prefix)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
@@ -76,18 +76,35 @@ def checkpoint_layers(model: Any, name: str) -> None:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
 
 
+class Scorer(nn.Module):
+    """A model as its completions are scored: a module, so that weights that are sharded are gathered for its passes."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def score(self, groups: Sequence[Rows], temperature: float = 1.0, shared_prefix: bool = True) -> Scores:
+        """Scores the completions of some prompts, group by group, under the model's distribution at `temperature`."""
+        targets, mask = (tensor.to(self.model.device) for tensor in padded_targets(groups))
+        logprobs, entropies = self(groups, targets[mask], temperature, shared_prefix)
+        empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=logprobs.device)
+        return Scores(empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropies), mask)
+
+    def forward(
+        self, groups: Sequence[Rows], targets: Tensor, temperature: float, shared_prefix: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies of the M tokens of the completions, both (M,)."""
+        hidden = _shared_hidden(self.model, groups) if shared_prefix else _plain_hidden(self.model, groups)
+        return chosen_logprobs(hidden, self.model.get_output_embeddings().weight, targets, temperature)
+
+
 def score(model: Any, groups: Sequence[Rows], temperature: float = 1.0, shared_prefix: bool = True) -> Scores:
-    """Scores the completions of some prompts, group by group, under the model's distribution at `temperature`."""
-    hidden_of = _shared_hidden if shared_prefix else _plain_hidden
-    targets, mask = (tensor.to(model.device) for tensor in padded_targets(groups))
-    head = model.get_output_embeddings().weight
-    logprobs, entropies = chosen_logprobs(hidden_of(model, groups), head, targets[mask], temperature)
-    empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=logprobs.device)
-    return Scores(empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropies), mask)
+    """What `Scorer.score` yields, for a model that is whole."""
+    return Scorer(model).score(groups, temperature, shared_prefix)
 
 
 def check_scores(
-    model: Any,
+    scorer: Scorer,
     name: str,
     prompt: Sequence[int],
     completions: Sequence[Sequence[int]],
@@ -97,10 +114,10 @@ def check_scores(
     """Compares `score` with the model's own logits on the beginning of a group. Raises InputError where they differ."""
     heads = [completion[:CHECKED_TOKENS] for completion in completions[:CHECKED_COMPLETIONS]]
     with torch.no_grad():
-        scored = score(model, [(prompt, heads)], temperature, shared_prefix)
+        scored = scorer.score([(prompt, heads)], temperature, shared_prefix)
         for row, completion in enumerate(heads):
-            token_ids = torch.tensor([[*prompt, *completion]], device=model.device)
-            output = model(token_ids, use_cache=False, logits_to_keep=len(completion) + 1)
+            token_ids = torch.tensor([[*prompt, *completion]], device=scorer.model.device)
+            output = scorer.model(token_ids, use_cache=False, logits_to_keep=len(completion) + 1)
             logits = output.logits[0, :-1].float() / temperature
             expected = logits.log_softmax(-1).gather(-1, token_ids[0, len(prompt) :, None]).squeeze(-1)
             difference = (scored.logprobs[row, : len(completion)] - expected).abs().max().item()

@@ -1,10 +1,11 @@
 """The training loop: let the algorithm practise, learn from it, hand the weights to the engine, write it down.
 
-One process, one machine: float32 masters in the learner, a copy in the engine's type in the engine, the sandbox in processes
-of its own. Killed at any moment, a run resumes from its last checkpoint and repeats exactly what it did after it (on one
-machine and its library versions, with the engine transformers): completions are seeded by (run seed, step, prompt, sample).
+Float32 masters in the learner, a copy in the engine's type in the engine, the sandbox in processes of its own; under
+`torchrun`, each process rolls out some of the prompts and holds a shard of the masters (`cobalt_train.ranks`). Killed at any
+moment, a run resumes from its last checkpoint and repeats exactly what it did after it (on one machine and its library
+versions, with the engine transformers): completions are seeded by (run seed, step, prompt, sample).
 
-Left out: several devices, and engines that do not work in token ids.
+Left out: engines that do not work in token ids.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from cobalt_data.dataset import Version
 from cobalt_data.engines import choose_engine, engine_class
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
-from cobalt_train.algorithms import open_algorithm
+from cobalt_train.algorithms import Practice, merged, open_algorithm
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
@@ -35,6 +34,7 @@ from cobalt_train.journal import Journal
 from cobalt_train.learner import Learner
 from cobalt_train.metrics import step_metrics, step_samples
 from cobalt_train.prompts import total_steps
+from cobalt_train.ranks import Ranks, join, whole_weights
 from sandbox import Pool
 
 Metrics = Mapping[str, Any]
@@ -81,27 +81,29 @@ class Trainer:
                 "`cobalt eval` on the checkpoints, or give the Trainer an `evaluate`"
             )
         self._output, self._evaluate = output, evaluate
+        self._ranks = ranks = join()
         resolved = resolve_model(model)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
         self._config = config = replace(config, engine=choose_engine(config.engine))
-        self.engine = _open_engine(config, resolved, device)
+        self.engine = _open_engine(config, resolved, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._prompts = self._algorithm.prompts
         self.steps = total_steps(config, len(self._prompts.by_id))
         self._run = RunIdentity(version.id, resolved.name, resolved.revision, self._algorithm.template, asdict(config))
-        open_output(output, self._run, resume)
+        if ranks.writes:
+            open_output(output, self._run, resume)
+        ranks.wait()
 
         checkpoint = latest_checkpoint(output)
         start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
-        policy = load_model(start, "float32").to(device)
-        reference = load_model(resolved, "float32").to(device) if config.kl_coefficient else None  # at first equal
+        policy = load_model(start, "float32").to(ranks.device)
+        reference = load_model(resolved, "float32").to(ranks.device) if config.kl_coefficient else None
         longest = config.max_prompt_tokens + config.max_tokens
-        self.learner = Learner(policy, reference, resolved.name, longest, config)
-        self._state = load_state(checkpoint, self.learner.optimizer) if checkpoint else TrainState()
+        self.learner = Learner(policy, reference, resolved.name, longest, config, ranks)
+        self._state = load_state(checkpoint, policy, self.learner.optimizer, ranks) if checkpoint else TrainState()
         self.learner.updates = self._state.updates
-        self.engine.update_weights(policy.state_dict().items())
-        self._metrics = Journal(output / "metrics.jsonl", self._state.step)
-        self._samples = Journal(output / "samples.jsonl", self._state.step)
+        self.engine.update_weights(whole_weights(policy))
+        self._metrics = Journal(output / "metrics.jsonl", self._state.step, ranks.writes)
+        self._samples = Journal(output / "samples.jsonl", self._state.step, ranks.writes)
 
     @property
     def next_step(self) -> int:
@@ -124,6 +126,7 @@ class Trainer:
                     self.engine.tokenizer,
                     self.learner.optimizer,
                     self._config.keep_last,
+                    self._ranks,
                 )
         return TrainResult(
             checkpoint=checkpoint,
@@ -134,23 +137,30 @@ class Trainer:
             prompts_too_long=self._prompts.too_long,
         )
 
+    def _practise(self, step: int) -> Practice:
+        """What all processes did, each with consecutive prompts of the step."""
+        config = self._config
+        prompts = self._prompts.take(config.seed, self._state.cursor, config.prompts_per_step)
+        own = {prompt_id: prompts[prompt_id] for prompt_id in self._ranks.share(list(prompts))}
+        return merged(self._ranks.gather(self._algorithm.practise(step, own) if own else None))
+
     def _step(self) -> Metrics:
         config, step = self._config, self._state.step + 1
         learning_rate = self.learner.learning_rate
-        practice = self._algorithm.practise(step, self._state.cursor)
+        practice = self._practise(step)
         self.engine.sleep()
 
         started = time.perf_counter()
         figures = self.learner.learn(practice.lesson.batches)
         learned = time.perf_counter()
-        self.engine.update_weights(self.learner.model.state_dict().items())
+        self.engine.update_weights(whole_weights(self.learner.model))
         handed_over = time.perf_counter()
 
         self._state = TrainState(step, self.learner.updates, self._state.cursor + config.prompts_per_step)
         metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
         metrics |= step_metrics(practice.groups, practice.lesson, figures)
         metrics["learning_rate"] = learning_rate
-        if self._evaluate is not None and config.eval_every and step % config.eval_every == 0:
+        if self._evaluate is not None and config.eval_every and step % config.eval_every == 0 and self._ranks.writes:
             metrics["evaluation"] = self._evaluate(self.engine)
         metrics["tokens_per_second"] = metrics["generated_tokens"] / practice.generate_seconds
         metrics["seconds"] = {
@@ -165,10 +175,12 @@ class Trainer:
         return metrics
 
 
-def _open_engine(config: TrainConfig, resolved: ResolvedModel, device: str) -> TokenEngine:
+def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> TokenEngine:
     """The engine that completions are drawn with; it is handed the weights before the first."""
     engine = engine_class(config.engine)
     if config.engine == "vllm":
+        if ranks.size > 1:
+            raise InputError("engine vllm does not share a run of several processes yet: set engine = transformers")
         return engine(
             resolved,
             dtype=config.engine_dtype,
@@ -177,5 +189,5 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, device: str) -> T
             trains=True,
             sleep_level=config.sleep_level,
         )
-    served = load_model(resolved, config.engine_dtype).to(device)
+    served = load_model(resolved, config.engine_dtype).to(ranks.device)
     return engine(served, load_tokenizer(resolved), name=resolved.name, revision=resolved.revision)

@@ -86,7 +86,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(train, algo):
 
 def test_every_turn_is_trained_with_the_very_prompt_that_was_served(train):
     trainer = train("grpo-mt", group_size=4)
-    practice = trainer._algorithm.practise(1, 0)
+    practice = trainer._practise(1)
     assert {group.prompt.turn for group in practice.groups} == {0, 1, 2}
     for group in practice.groups:
         assert list(group.prompt_ids) == trainer.engine.render(group.prompt.prompt)
@@ -105,15 +105,15 @@ def test_generated_tokens_and_executed_tests_are_those_of_all_turns(train):
 
 
 def test_a_conversation_ends_before_a_prompt_beyond_the_limit(train):
-    practice = train("grpo-mt", words=["one"], max_prompt_tokens=12)._algorithm.practise(1, 0)
+    practice = train("grpo-mt", words=["one"], max_prompt_tokens=12)._practise(1)
     assert max(len(group.prompt_ids) for group in practice.groups) <= 12
     assert {group.prompt.turn for group in practice.groups} == {0, 1}
 
 
 def test_the_units_of_a_step_do_not_change_what_is_drawn(train, monkeypatch):
-    together = train("grpo-mt", "one")._algorithm.practise(1, 0)
+    together = train("grpo-mt", "one")._practise(1)
     monkeypatch.setattr("cobalt_train.online.ROWS_PER_CALL", 8)
-    apart = train("grpo-mt", "three")._algorithm.practise(1, 0)
+    apart = train("grpo-mt", "three")._practise(1)
     assert [[row.token_ids for row in group.rows] for group in apart.groups] == [
         [row.token_ids for row in group.rows] for group in together.groups
     ]
@@ -122,7 +122,7 @@ def test_the_units_of_a_step_do_not_change_what_is_drawn(train, monkeypatch):
 def test_a_trajectory_that_the_sandbox_failed_to_judge_is_masked_whole(train, pool, monkeypatch):
     trainer = train("grpo-mt", words=["one"])
     monkeypatch.setattr(trainer._algorithm, "_pool", toy.UnreliablePool(pool))
-    practice = trainer._algorithm.practise(1, 0)
+    practice = trainer._practise(1)
     masked = practice.lesson.masked_rows
     assert 0 < masked < 8
     for turn in range(3):

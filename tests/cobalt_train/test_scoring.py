@@ -6,7 +6,7 @@ from cobalt_data.engines import prefixes
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, resolve_model
 from cobalt_train.packing import pack, split_rows
-from cobalt_train.scoring import check_scores, checkpoint_layers, prepare, score
+from cobalt_train.scoring import Scorer, check_scores, checkpoint_layers, prepare, score
 
 PROMPT = [5, 3, 90, 14, 15, 92, 6]
 COMPLETIONS = [[5, 35, 89, 7], [9], [3, 2, 38, 46, 26, 43], [5, 35, 1]]
@@ -128,10 +128,10 @@ def test_a_sliding_window_is_refused_only_where_it_slides(tiny_shape):
 
 def test_the_check_passes_on_a_sound_model_and_stops_a_model_that_treats_its_logits(tiny_llama):
     prepare(tiny_llama, "toy", 64, True)
-    check_scores(tiny_llama, "toy", PROMPT, COMPLETIONS, 1.0, True)
+    check_scores(Scorer(tiny_llama), "toy", PROMPT, COMPLETIONS, 1.0, True)
     tiny_llama.lm_head.register_forward_hook(lambda _, __, logits: logits * 0.5)
     with pytest.raises(InputError, match="model toy: log-probabilities"):
-        check_scores(tiny_llama, "toy", PROMPT, COMPLETIONS, 1.0, True)
+        check_scores(Scorer(tiny_llama), "toy", PROMPT, COMPLETIONS, 1.0, True)
 
 
 ROWS = [(list(range(10)), [[0] * length for length in (5, 5, 4, 6)])]

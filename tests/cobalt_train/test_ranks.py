@@ -1,0 +1,81 @@
+"""Several processes train what one does: they share rollouts and micro-batches, and shard the weights."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+import torch
+from toy import CONFIG
+from transformers import AutoModelForCausalLM
+
+from cobalt_data.errors import InputError
+from cobalt_train.checkpoint import load_state
+from cobalt_train.config import TrainConfig
+from cobalt_train.figures import Figures, total
+from cobalt_train.ranks import Ranks
+from cobalt_train.trainer import Trainer
+
+CONFIG = replace(
+    CONFIG, steps=2, optimizer_steps=2, kl_coefficient=0.01, micro_batch_tokens=16, gradient_checkpointing=True
+)
+PASSED = [field.name for field in fields(CONFIG) if getattr(CONFIG, field.name) != getattr(TrainConfig(), field.name)]
+RUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "cli", "train"]
+
+
+def test_every_item_counts_once_and_all_processes_get_as_many():
+    for size in (1, 2, 3, 5):
+        shares = [Ranks("cpu", rank, size).deal("abcd") for rank in range(size)]
+        assert sorted(item for share in shares for item, counts in share if counts) == list("abcd")
+        assert len({len(share) for share in shares}) == 1
+        assert "".join(Ranks("cpu", rank, size).share("abcd") for rank in range(size)) == "abcd"
+
+
+def test_figures_of_several_processes_add_up():
+    parts = [Figures(loss=1.0, tokens=3, mismatch_largest=0.1, grad_norms=[2.0])] * 2
+    assert total(parts) == Figures(loss=2.0, tokens=6, mismatch_largest=0.1, grad_norms=[2.0])
+
+
+@pytest.fixture
+def launch(toy_model, toy_version, tmp_path):
+    """Trains in two processes, as a user does."""
+
+    def run(output, *flags):
+        settings = [f"--set={name}={json.dumps(getattr(CONFIG, name))}" for name in PASSED if name != "steps"]
+        arguments = [str(toy_version.dataset), "-m", toy_model, "-o", str(output), "--backend", "process", "--json"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [*RUN, *arguments, *settings, *flags], capture_output=True, text=True, timeout=300, env=environment
+        )
+
+    return run
+
+
+def test_two_processes_train_as_one_does_and_one_goes_on(launch, toy_model, toy_version, pool, tmp_path):
+    def alone(name, steps, **settings):
+        return Trainer(
+            replace(CONFIG, steps=steps), toy_version, toy_model, tmp_path / name, pool=pool, **settings
+        ).run()
+
+    whole = alone("whole", 3)
+    done = launch(tmp_path / "pair", "--steps", "2")
+    assert done.returncode == 0, done.stderr
+    (said,) = done.stdout.splitlines()
+    assert Path(json.loads(said)["checkpoint"]).is_dir()
+    pair = alone("pair", 3, resume=True)
+    ours, theirs = ([json.loads(line) for line in run.metrics.read_text().splitlines()] for run in (pair, whole))
+    for row, expected in zip(ours, theirs, strict=True):
+        for name in ("loss", "reward", "kl", "entropy", "grad_norm", "mismatch_ratio", "trained_tokens"):
+            assert row[name] == pytest.approx(expected[name], rel=1e-3, abs=1e-5), name
+    expected = AutoModelForCausalLM.from_pretrained(whole.checkpoint).state_dict()
+    for name, weight in AutoModelForCausalLM.from_pretrained(pair.checkpoint).state_dict().items():
+        torch.testing.assert_close(weight, expected[name], rtol=1e-3, atol=2e-4)
+
+
+def test_a_run_of_one_process_is_not_resumed_by_several(tmp_path):
+    (tmp_path / "cobalt.json").write_text("{}")
+    with pytest.raises(InputError, match="written by one process: resume without torchrun"):
+        load_state(tmp_path, None, None, Ranks("cpu", 0, 2))

@@ -206,10 +206,14 @@ def test_bad_packages_are_refused(refuse, tmp_path):
     assert "problem.yaml is missing" in refuse(tmp_path / "c.zip", "package")
 
 
+@pytest.fixture(scope="module")
+def version(tmp_path_factory):
+    return make_all_tables(tmp_path_factory.mktemp("whole") / "d")
+
+
 @pytest.fixture
-def broken(tmp_path, monkeypatch, capsys):
+def broken(version, monkeypatch, capsys):
     """A version whose manifest is changed before it is read; what each of several verbs says of that."""
-    version = make_all_tables(tmp_path / "d")
     path = version.path / "manifest.json"
     whole = path.read_text()
 
@@ -217,9 +221,10 @@ def broken(tmp_path, monkeypatch, capsys):
         fields = json.loads(whole)
         content = change(fields)
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(fields).encode())
-        return [say(monkeypatch, capsys, "data", verb, tmp_path / "d") for verb in ("log", "split")]
+        return [say(monkeypatch, capsys, "data", verb, version.dataset) for verb in ("log", "split")]
 
-    return read
+    yield read
+    path.write_text(whole)
 
 
 def put(*keys_and_value):
@@ -268,9 +273,8 @@ def test_a_bad_manifest_is_one_line_whichever_verb_reads_it(kind, broken):
 
 
 @pytest.mark.parametrize("reference", ["", "none", "d@", "d@zz", "d@0123456789ab", "@", "hf://x", "hf://datasets/a", "hf://datasets/../x", "\x00", "file"])  # fmt: skip
-def test_a_reference_to_nothing_is_one_line(reference, tmp_path, monkeypatch, capsys):
-    make_all_tables(tmp_path / "d")
-    monkeypatch.chdir(tmp_path)
+def test_a_reference_to_nothing_is_one_line(reference, version, monkeypatch, capsys):
+    monkeypatch.chdir(version.dataset.parent)
     Path("file").write_text("x")
     for verb in ("verify", "split"):
         say(monkeypatch, capsys, "data", verb, reference)

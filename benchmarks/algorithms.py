@@ -2,7 +2,7 @@
 
 `python -m benchmarks.algorithms [--quick]`: SmolLM2-135M collects a few trajectories of easy embedded problems, which are cut
 into prompts for cobalt; the online algorithms start from the training problems themselves. Each then makes 5 steps of 2
-groups of 4 (with fewer turns and shorter programs, given `--quick`); the table shows what a step took on average. With equal
+groups of 4 (1 group, fewer turns and shorter programs, given `--quick`); the table shows what a step took on average. With equal
 groups an online step writes a program per turn where cobalt writes one; which of them learns more from it is not measured.
 """
 
@@ -14,6 +14,7 @@ import platform
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
@@ -34,33 +35,45 @@ from cobalt_train.trainer import Trainer
 from sandbox import Pool
 
 COLUMNS = ("generated_tokens", "trained_tokens", "executed_tests", "seconds")
-STEPS, PROMPTS, SAMPLES = 5, 2, 4
+STEPS, SAMPLES = 5, 4
 
 
-def make_dataset(directory: Path, pool: Pool, turns: int, max_tokens: int) -> Version:
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of a step: groups, programs per trajectory, tokens of a program at most."""
+
+    groups: int
+    turns: int
+    max_tokens: int
+
+
+FULL, QUICK = Size(2, 3, 96), Size(1, 2, 32)
+
+
+def make_dataset(directory: Path, pool: Pool, size: Size) -> Version:
     """Prompts of the model's own trajectories on the training side of the easy embedded problems."""
     imported = import_problems(None, "embedded").of_difficulty("easy")
     version = commit(imported.as_change("embedded", format="embedded", difficulty="easy"), dataset=directory)
     version = commit(split(version, SplitConfig()), [version])
     engine = TransformersEngine.load(EMBEDDED)
-    sampling = Sampling(temperature=0.6, top_p=0.95, max_tokens=max_tokens)
-    wanted = CollectConfig(n=SAMPLES, turns=turns, sampling=sampling, split="train", limit=2 * PROMPTS)
+    sampling = Sampling(temperature=0.6, top_p=0.95, max_tokens=size.max_tokens)
+    wanted = CollectConfig(n=SAMPLES, turns=size.turns, sampling=sampling, split="train", limit=2 * size.groups)
     with collect(version, engine, pool, wanted) as collected:
         version = commit(collected.change, [version])
     return commit(cut(version, CutConfig(EMBEDDED, "improving"), engine.count_tokens), [version])
 
 
-def run(algo: str, dataset: Version, directory: Path, pool: Pool, turns: int, max_tokens: int) -> dict[str, float]:
+def run(algo: str, dataset: Version, directory: Path, pool: Pool, size: Size) -> dict[str, float]:
     """The mean of every column over the steps of a run."""
     config = load_config(
         preset="cpu-small",
         algo=algo,
         steps=STEPS,
         save_every=STEPS,
-        prompts_per_step=PROMPTS,
+        prompts_per_step=size.groups,
         group_size=SAMPLES,
-        turns=turns,
-        max_tokens=max_tokens,
+        turns=size.turns,
+        max_tokens=size.max_tokens,
     )
     result = Trainer(config, dataset, EMBEDDED, directory / algo, pool=pool).run()
     rows: list[dict[str, Any]] = [json.loads(line) for line in result.metrics.read_text().splitlines()]
@@ -71,19 +84,19 @@ def run(algo: str, dataset: Version, directory: Path, pool: Pool, turns: int, ma
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="2 turns of 48 tokens instead of 3 of 96")
+    parser.add_argument("--quick", action="store_true", help="a group of 2 turns of 32 tokens, not 2 of 3 of 96")
     parser.add_argument("--backend", default="auto", help="of the sandbox")
     arguments = parser.parse_args()
-    turns, max_tokens = (2, 48) if arguments.quick else (3, 96)
+    size = QUICK if arguments.quick else FULL
     print(
         f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads; torch {installed('torch')}"
     )
     print(f"per step, mean of {STEPS}  " + "".join(f"{name.replace('_', ' '):>18}" for name in COLUMNS), flush=True)
     costs = {}
     with tempfile.TemporaryDirectory() as directory, Pool(backend=arguments.backend) as pool:
-        dataset = make_dataset(Path(directory) / "dataset", pool, turns, max_tokens)
+        dataset = make_dataset(Path(directory) / "dataset", pool, size)
         for algo in ALGORITHMS:
-            costs[algo] = run(algo, dataset, Path(directory), pool, turns, max_tokens)
+            costs[algo] = run(algo, dataset, Path(directory), pool, size)
             print(f"{algo:21}" + "".join(f"{costs[algo][name]:18.1f}" for name in COLUMNS), flush=True)
     ratio = min(costs[algo]["generated_tokens"] for algo in ("grpo-mt", "verpo")) / costs["cobalt"]["generated_tokens"]
     reached = ratio > 1

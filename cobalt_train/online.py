@@ -176,9 +176,11 @@ def rows_of(attempts: Attempts, credit: Credit, engine: TokenEngine) -> Iterator
                 texts = tuple(message["content"] for message in chat)
                 served.setdefault(texts, (chat, []))[1].append(sample)
         for chat, samples in served.values():
+            prompt_ids = tuple(engine.render(chat))
+            prompt = _prompt(attempts.trajectories[samples[0]], attempts.problem, turn, chat, len(prompt_ids))
             rows = tuple(_row(attempts, credit, sample, turn) for sample in samples)
-            group = _group(attempts, chat, turn, tuple(engine.render(chat)), rows)
-            yield group, credit.advantages[samples, turn]
+            name = f"{prompt.problem_id}, turn {turn}, sample {rows[0].sample_index}"
+            yield Group(name, prompt, prompt_ids, rows), credit.advantages[samples, turn]
 
 
 def _row(attempts: Attempts, credit: Credit, sample: int, turn: int) -> Row:
@@ -194,22 +196,19 @@ def _row(attempts: Attempts, credit: Credit, sample: int, turn: int) -> Row:
     )
 
 
-def _group(attempts: Attempts, chat: Chat, turn: int, prompt_ids: tuple[int, ...], rows: tuple[Row, ...]) -> Group:
-    problem, first = attempts.problem, rows[0].sample_index
-    before = next(each for each in attempts.trajectories if each.sample_index == first).pass_rates[:turn]
-    prompt = Prompt(
+def _prompt(trajectory: Trajectory, problem: Problem, turn: int, chat: Chat, prompt_tokens: int) -> Prompt:
+    return Prompt(
         trajectory_id=None,
         problem_id=problem.problem_id,
         turn=turn,
         prompt=chat,
         tests=problem.tests,
         judge=problem.judge,
-        prev_best_pass_rate=max(before, default=0.0),
+        prev_best_pass_rate=max(trajectory.pass_rates[:turn], default=0.0),
         perturbation=None,
-        prompt_tokens=len(prompt_ids),
+        prompt_tokens=prompt_tokens,
         split=problem.split,
     )
-    return Group(f"{problem.problem_id}, turn {turn}, sample {first}", prompt, prompt_ids, rows)
 
 
 def _pairs(attempts: Attempts) -> Iterator[tuple[Trajectory, Sequence[Draw]]]:

@@ -60,8 +60,9 @@ def entries_of(bands: Numbers64) -> Entries:
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
         same = ordered[1:] == ordered[:-1]
-        shared = np.r_[same, False] | np.r_[False, same]
-        begins = shared & ~np.r_[False, same]
+        follows = np.r_[False, same][: len(order)]
+        shared = follows | np.r_[same, False][: len(order)]
+        begins = shared & ~follows
         own = np.cumsum(begins)[shared]
         found.append((own + buckets, order[shared]))
         buckets += int(own[-1]) if len(own) else 0

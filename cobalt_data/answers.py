@@ -2,7 +2,7 @@
 
 Two statements may differ in one word and ask for different things. Where both problems test some input, their answers tell:
 problems that want different answers to the same input are not the same problem, however alike they read. Where they share no
-input, or are tested by asserts, nothing is known. The other way round, the very same tests are a sign that they are.
+input, or are tested by asserts, nothing is known. The other way round, tests in common are a sign that they are.
 """
 
 from __future__ import annotations
@@ -48,15 +48,13 @@ class Answers:
             self._tasks[row[0]] = _Task(Judge.from_json(row[1]).checker, _answers(row[2]))
 
 
-def tests_key(tests: str) -> int | None:
-    """A number for the tests of a problem (JSON), the same for those with the same inputs and answers in any order.
-
-    None where they say too little: fewer than `TELLING` inputs, or one answer to all of them.
-    """
-    answers = _answers(tests)
-    if len(answers) < TELLING or len({digest(answer) for answer in answers.values()}) < 2:
-        return None
-    return int(digest(sorted((given, _stripped(answer)) for given, answer in answers.items()))[:16], 16)
+def test_numbers(tests: str) -> list[int]:
+    """A 32-bit number for each test (JSON) that has an input and an answer; none where they say too little together: fewer than
+    `TELLING` inputs, or one answer to all of them."""
+    answers = {given: _stripped(answer) for given, answer in _answers(tests).items()}
+    if len(answers) < TELLING or len(set(answers.values())) < 2:
+        return []
+    return [int(digest(given, answer)[:8], 16) for given, answer in answers.items()]
 
 
 def _answers(tests: str) -> dict[str, Any]:

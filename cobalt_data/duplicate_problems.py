@@ -2,7 +2,8 @@
 
 - Exact: statement, starter code and entry point are the same but for white space.
 - Near: the statements, as sets of shingles of `WORDS` successive words without regard to case, have at least the given Jaccard
-  similarity; half of it is enough for problems with the very same tests, which a reworded copy has.
+  similarity; half of it is enough for problems of which the tests, as sets, have a Jaccard similarity of `SAME_TESTS`, since a
+  copy in other words keeps the tests.
 
 In both cases the tests must not contradict it (`cobalt_data.answers`). Kept is the problem on the side that is furthest held
 out (test before validation before train), of several the one with the most trajectories, then the one with the smallest id.
@@ -21,16 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobalt_data.alike import Similarities
-from cobalt_data.answers import Answers, tests_key
+from cobalt_data.answers import Answers, test_numbers
 from cobalt_data.clusters import Cluster, join_clusters
 from cobalt_data.dataset import Version
 from cobalt_data.duck import HELD_OUT_FIRST, open_duckdb
 from cobalt_data.ids import digest
+from cobalt_data.minhash import band_width, bands
 from cobalt_data.near import Accept, near_duplicates, near_pairs
-from cobalt_data.shingles import Numbers64, Places
+from cobalt_data.shingles import Places, Shingles, jaccard
 from cobalt_data.sketches import Sketches, open_sketches
 
 WORDS = 2  # per shingle: a reworded copy keeps more short runs of words than long ones
+SAME_TESTS = 0.5
 
 
 def duplicate_problems(
@@ -44,10 +47,12 @@ def duplicate_problems(
     if threshold is not None:
         with _sketched(version, threshold) as (ids, tests, sketches):
             dropped = {row_id for found in exact.values() for row_id in found}
-            accept = _acceptance(threshold, ids, tests[0], answers)
+            accept = _acceptance(threshold, ids, tests, answers)
             place = {row_id: place for place, row_id in enumerate(ids)}
             rest = [place[row_id] for row_id in order if row_id in place and row_id not in dropped]
-            found = near_duplicates(sketches, np.array(rest, np.int64), accept, more=tests)
+            found = near_duplicates(
+                sketches, np.array(rest, np.int64), accept, more=bands(tests, band_width(SAME_TESTS))
+            )
             near = [
                 (ids[row], ids[kept], alike)
                 for row, kept, alike in zip(*(each.tolist() for each in found), strict=True)
@@ -58,16 +63,18 @@ def duplicate_problems(
 def alike_problems(version: Version, threshold: float) -> list[tuple[str, str]]:
     """The pairs of problem ids that are near-duplicates or exact ones."""
     with open_duckdb() as connection, _sketched(version, threshold) as (ids, tests, sketches):
-        accept = _acceptance(threshold, ids, tests[0], Answers(version, connection))
+        accept = _acceptance(threshold, ids, tests, Answers(version, connection))
         order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        found = near_pairs(sketches, order, accept, tests)
+        found = near_pairs(sketches, order, accept, bands(tests, band_width(SAME_TESTS)))
         return [(ids[one], ids[other]) for one, other in zip(*(each.tolist() for each in found), strict=True)]
 
 
-def _acceptance(threshold: float, ids: Sequence[str], tests: Numbers64, answers: Answers) -> Accept:
+def _acceptance(threshold: float, ids: Sequence[str], tests: Shingles, answers: Answers) -> Accept:
     def accept(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = (tests[left] == tests[right]) & (alike >= threshold / 2)
-        asked = np.flatnonzero((alike >= threshold) & ~accepted)
+        accepted: NDArray[np.bool_] = alike >= threshold
+        unsure = np.flatnonzero(~accepted & (alike >= threshold / 2))
+        accepted[unsure] = jaccard(tests, left[unsure], right[unsure]) >= SAME_TESTS
+        asked = np.flatnonzero(accepted)
         accepted[asked] = answers.agree([ids[row] for row in left[asked]], [ids[row] for row in right[asked]])
         return accepted
 
@@ -75,20 +82,21 @@ def _acceptance(threshold: float, ids: Sequence[str], tests: Numbers64, answers:
 
 
 @contextmanager
-def _sketched(version: Version, threshold: float) -> Iterator[tuple[list[str], Numbers64, Sketches]]:
-    """Of the problems whose statement has a word: the ids, the keys of their tests, (1, problems), and the sketches."""
+def _sketched(version: Version, threshold: float) -> Iterator[tuple[list[str], Shingles, Sketches]]:
+    """Of the problems whose statement has a word: the ids, the tests as sets of numbers, and the sketches."""
     ids: list[str] = []
     statements: list[str] = []
-    keys: list[int] = []
+    tests: list[list[int]] = []
     for row in version.rows("problems", columns=["problem_id", "statement", "tests"]):
         if row["statement"].split():
-            key = tests_key(row["tests"])
-            keys.append(int(digest(row["problem_id"])[:16], 16) if key is None else key)
+            own = [int(digest(row["problem_id"])[:8], 16)]  # which no other problem has
+            tests.append(test_numbers(row["tests"]) or own)
             ids.append(row["problem_id"])
             statements.append(row["statement"].casefold())
     with open_sketches(WORDS, threshold) as sketches:
         sketches.add(statements)
-        yield ids, np.array([keys], np.uint64), sketches
+        values = np.array([number for numbers in tests for number in numbers], np.uint32)
+        yield ids, Shingles(values, np.r_[0, np.cumsum([len(numbers) for numbers in tests], dtype=np.int64)]), sketches
 
 
 def _in_order(version: Version, connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -4,8 +4,8 @@
   (`cobalt_data.normalise`), whichever model wrote them.
 - Near: they belong to one problem likewise, score the same on every turn, and their programs, as sets of shingles of `TOKENS`
   tokens of the normal form, turn by turn, have at least the given Jaccard similarity. The program's own names are not told
-  apart there, so that neither other names nor functions in another order make a difference. Programs that score differently
-  are no duplicates: the one token between them may be the bug.
+  apart there and no shingle reaches into a function or out of it, so that neither other names nor functions in another order
+  make a difference. Programs that score differently are no duplicates: the one token between them may be the bug.
 
 Kept is the one that most prompts were made from, and of several the one with the smallest id.
 """
@@ -33,6 +33,7 @@ from cobalt_data.sketches import Sketches, open_sketches
 TOKENS = 5  # per shingle
 ROWS_PER_BATCH = 8192
 OWN_NAME = re.compile(r"\$\d+")
+DEFINITION = re.compile(r"^(?:@|def |async def |class ).*\n(?:(?:[ )].*)?\n)*", re.MULTILINE)
 KEYS_SCHEMA = pa.schema([("position", pa.int64()), ("trajectory_id", pa.string()), ("key", pa.string())])
 
 
@@ -104,8 +105,21 @@ def _block(row: Mapping[str, Any]) -> int:
 
 
 def _sketch(sketches: Sketches, forms: Sequence[Sequence[str | None]]) -> None:
-    texts = [OWN_NAME.sub("$", form or "") for programs in forms for form in programs]
-    sketches.add(texts, [len(programs) for programs in forms])
+    texts: list[str] = []
+    counts: list[int] = []
+    turns: list[int] = []
+    for programs in forms:
+        parts = [(turn, part) for turn, form in enumerate(programs) for part in near_form(form or "")]
+        counts.append(len(parts))
+        turns += [turn for turn, _ in parts]
+        texts += [part for _, part in parts]
+    sketches.add(texts, counts, turns)
+
+
+def near_form(form: str) -> list[str]:
+    """What near-duplicates are told by: the normal form without the numbers of its names, its functions and classes apart."""
+    unnamed = OWN_NAME.sub("$", form) + "\n"
+    return [DEFINITION.sub("", unnamed), *DEFINITION.findall(unnamed)]
 
 
 def _rank(version: Version, connection: duckdb.DuckDBPyConnection) -> None:

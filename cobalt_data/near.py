@@ -12,7 +12,7 @@ from cobalt_data.errors import InputError
 from cobalt_data.shingles import Numbers64, Places, mix
 from cobalt_data.sketches import Sketches
 
-NEAR_THRESHOLD = 0.7
+NEAR_THRESHOLD = 0.8
 
 Accept = Callable[[Places, Places, Similarities], NDArray[np.bool_]]  # whether pairs so alike are near-duplicates
 

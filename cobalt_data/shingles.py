@@ -57,8 +57,9 @@ def shingles_of(texts: Sequence[str] | pa.Array, size: int, tags: NDArray[np.int
     numbers = np.zeros(starts[-1], np.uint64)
     is_long = np.repeat(counts >= size, windows)
     numbers[is_long] = _runs(tokens, size)[_whole_runs(firsts, counts, size)]
-    for text in np.flatnonzero((counts > 0) & (counts < size)):
-        numbers[starts[text]] = _runs(tokens[firsts[text] : firsts[text + 1]], counts[text])[0]
+    for shorter in range(1, size):
+        texts_so_short = np.flatnonzero(counts == shorter)
+        numbers[starts[texts_so_short]] = _runs(tokens, shorter)[firsts[texts_so_short]]
     if tags is not None:
         numbers += np.repeat(tags.astype(np.uint64) + np.uint64(1), windows) * _STEP
     return Shingles((mix(numbers) >> _HALF).astype(np.uint32), starts)

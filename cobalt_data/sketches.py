@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cobalt_data.minhash import band_width, bands
-from cobalt_data.shingles import Numbers64, Places, Shingles, count_up, distinct, jaccard, shingles_of
+from cobalt_data.shingles import Numbers64, Places, Shingles, distinct, jaccard, shingles_of
 
 TEXTS_PER_CHUNK = 1024
 SHINGLES_PER_BATCH = 1 << 19
@@ -40,18 +40,22 @@ class Sketches:
         self._counts: list[Places] = []
         self._starts: Places = np.zeros(1, np.int64)
 
-    def add(self, texts: Sequence[str] | pa.Array, parts: Sequence[int] | None = None) -> None:
+    def add(
+        self, texts: Sequence[str] | pa.Array, parts: Sequence[int] | None = None, tags: Sequence[int] | None = None
+    ) -> None:
         """Adds an item per text, or, where `parts` says of how many texts each item consists, per run of so many texts.
 
-        The parts of an item are told apart: it is alike to an item whose first part is like its first, and so on.
+        The parts of an item may be in any order; `tags`, one per text, tell apart those that must not be mixed up.
         """
         counts = np.ones(len(texts), np.int64) if parts is None else np.asarray(parts, np.int64)
+        marks = np.zeros(len(texts), np.int64) if tags is None else np.asarray(tags, np.int64)
         ends = np.cumsum(counts)
         for first in range(0, len(counts), TEXTS_PER_CHUNK):
             own = counts[first : first + TEXTS_PER_CHUNK]
             begin = int(ends[first] - own[0])
-            chunk = texts[begin : begin + int(own.sum())]
-            self._pending.append(self._threads.submit(_sketch, chunk, own, self._size, self._width))
+            chunk = slice(begin, begin + int(own.sum()))
+            work = self._threads.submit(_sketch, texts[chunk], own, marks[chunk], self._size, self._width)
+            self._pending.append(work)
         while len(self._pending) > 4 * (os.cpu_count() or 1):
             self._store()
 
@@ -104,7 +108,7 @@ def open_sketches(size: int, threshold: float) -> Iterator[Sketches]:
             yield sketches
 
 
-def _sketch(texts: Sequence[str] | pa.Array, parts: Places, size: int, width: int) -> _Sketched:
-    shingles = shingles_of(texts, size, count_up(parts))
+def _sketch(texts: Sequence[str] | pa.Array, parts: Places, tags: Places, size: int, width: int) -> _Sketched:
+    shingles = shingles_of(texts, size, tags)
     whole = Shingles(shingles.values, shingles.starts[np.r_[0, np.cumsum(parts)]])
     return whole, bands(whole, width)

@@ -33,7 +33,7 @@ def split(
     test: float = 0.1,
     seed: Seed = 0,
     reassign: Annotated[bool, typer.Option("--reassign", help="Also move problems that have a side already.")] = False,
-    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which statements stay together.")] = 0.7,
+    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which statements stay together.")] = 0.8,
     output: Output = None,
     json: Json = False,
 ) -> None:

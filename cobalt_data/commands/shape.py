@@ -193,7 +193,7 @@ def dedup(
         list[str] | None, typer.Option(help="problems, trajectories or prompts; may be repeated. Default: all.")
     ] = None,
     near: Annotated[bool, typer.Option("--near", help="Also drop near-duplicate problems and trajectories.")] = False,
-    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which rows are near-duplicates.")] = 0.7,
+    threshold: Annotated[float, typer.Option(help="Jaccard similarity from which rows are near-duplicates.")] = 0.8,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="List every cluster here, as JSON lines.")] = None,
     output: Output = None,
     json: Json = False,

@@ -1,7 +1,7 @@
 """Sides of problems: stable, by problem, declared ones respected."""
 
 import pytest
-from builders import make_dataset, make_problem, rated
+from builders import make_dataset, make_problem, rated, stdin_test
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +9,7 @@ from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.rows import UNSPLIT
-from cobalt_data.split import SplitConfig, side_of, side_sizes, split
+from cobalt_data.split import LEFT_OUT, SplitConfig, place, side_of, side_sizes, split
 
 IDS = [f"problem-{number}" for number in range(3000)]
 
@@ -91,3 +91,70 @@ def test_the_same_split_of_shuffled_rows_is_the_same_version(tmp_path):
 def test_impossible_shares_are_refused(shares, field):
     with pytest.raises(InputError, match=field):
         SplitConfig(*shares)
+
+
+HALVES = SplitConfig(train=0.5, validation=0.25, test=0.25)
+
+
+def telling(problem_id, words, split=UNSPLIT, inputs=None, answer=1):
+    """A problem whose statement is these numbered words; by default no other has its inputs."""
+    tests = [stdin_test(f"{inputs or problem_id} {n}\n", f"{answer}{n}\n") for n in range(4)]
+    return {
+        **make_problem(problem_id, tests, split=split).to_row(),
+        "statement": " ".join(f"word_{number}" for number in words),
+    }
+
+
+def test_near_duplicates_stay_together_and_different_tasks_in_the_same_words_do_not_have_to(tmp_path):
+    groups = [range(100 * group, 100 * group + 40) for group in range(30)]
+    problems = [telling(f"{copy}-{words[0]}", [*words, copy], inputs="all") for words in groups for copy in (9001, 9002, 9003)]
+    other = [telling(f"other-{words[0]}", words, inputs="all", answer=2) for words in groups]
+    version = make_dataset(tmp_path / "d", [*problems, *other])
+    side = sides(commit(split(version, HALVES), [version]))
+    for words in groups:
+        assert len({side[f"{copy}-{words[0]}"] for copy in (9001, 9002, 9003)}) == 1
+    assert any(side[f"other-{words[0]}"] != side[f"9001-{words[0]}"] for words in groups)
+
+
+def test_a_newcomer_joins_what_it_is_like_and_is_left_out_between_two_sides(tmp_path):
+    words = list(range(60))
+    problems = [
+        telling("old-train", words[:40], "train"),
+        telling("old-test", words[8:48], "test"),
+        telling("joins", [*words[:40], 98], UNSPLIT),
+        telling("bridges", words[4:44], UNSPLIT),
+        telling("alone", range(200, 240), UNSPLIT),
+    ]
+    version = make_dataset(tmp_path / "d", problems)
+    change = split(version, SplitConfig(threshold=0.8))
+    after = commit(change, [version])
+    assert change.recorded["left_out"] == after.manifest.recorded["left_out"] == {"bridges": ["test", "train"]}
+    assert after.manifest.counts["problems"].dropped == {LEFT_OUT: 1}
+    assert sides(after) == {
+        "old-train": "train", "old-test": "test", "joins": "train", "alone": side_of("alone", SplitConfig())
+    }  # fmt: skip
+
+
+PROBLEMS = st.sampled_from("abcdefghij")
+
+
+@given(st.sets(st.tuples(PROBLEMS, PROBLEMS)), st.dictionaries(PROBLEMS, st.sampled_from(["train", "test"])))
+def test_whatever_is_alike_no_newcomer_ties_two_sides_and_no_placed_problem_moves(pairs, placed):
+    before = {problem: placed.get(problem) for problem in "abcdefghij"}
+    pairs = [(one, other) for one, other in pairs if one != other]
+    after, left_out = place(before, pairs, HALVES)
+    assert placed.items() <= after.items() and after.keys() | left_out.keys() == before.keys()
+    assert not after.keys() & left_out.keys() and all(len(found) > 1 for found in left_out.values())
+    for one, other in pairs:
+        if one in after and other in after and not (one in placed and other in placed):
+            assert after[one] == after[other]
+    assert place(before, [(other, one) for one, other in pairs[::-1]], HALVES) == (after, left_out)
+
+
+@given(st.sets(st.tuples(PROBLEMS, PROBLEMS)), st.sets(PROBLEMS))
+def test_a_problem_keeps_its_side_when_the_dataset_grows(pairs, first):
+    known = [(one, other) for one, other in pairs if {one, other} <= first and one != other]
+    early, _ = place(dict.fromkeys(first), known, HALVES)
+    grown = {problem: early.get(problem) for problem in "abcdefghij"}
+    later, _ = place(grown, [pair for pair in pairs if pair[0] != pair[1]], HALVES)
+    assert early.items() <= later.items()

@@ -107,7 +107,9 @@ def telling(problem_id, words, split=UNSPLIT, inputs=None, answer=1):
 
 def test_near_duplicates_stay_together_and_different_tasks_in_the_same_words_do_not_have_to(tmp_path):
     groups = [range(100 * group, 100 * group + 40) for group in range(30)]
-    problems = [telling(f"{copy}-{words[0]}", [*words, copy], inputs="all") for words in groups for copy in (9001, 9002, 9003)]
+    problems = [
+        telling(f"{copy}-{words[0]}", [*words, copy], inputs="all") for words in groups for copy in (9001, 9002, 9003)
+    ]
     other = [telling(f"other-{words[0]}", words, inputs="all", answer=2) for words in groups]
     version = make_dataset(tmp_path / "d", [*problems, *other])
     side = sides(commit(split(version, HALVES), [version]))

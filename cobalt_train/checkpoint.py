@@ -4,6 +4,7 @@
     OUTPUT/checkpoint-000010/       config.json, model.safetensors (the float32 masters), tokenizer with its chat template,
                                     generation_config.json
         cobalt.json                 where it came from: run.json's content, code version, step, prompts used so far
+        adapter_*                   in place of the weights where only an adapter is trained (`cobalt_train.lora`)
         optimizer.pt                the moments of AdamW; `optimizer/`, by torch.distributed.checkpoint, where several
                                     processes hold a shard each, whose number may change
 
@@ -29,6 +30,7 @@ from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, se
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.staging import sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
+from cobalt_train.lora import is_adapted, save_adapter
 from cobalt_train.ranks import Ranks, whole_weights
 
 RUN, STATE, OPTIMIZER, SHARDS = "run.json", "cobalt.json", "optimizer.pt", "optimizer"
@@ -99,7 +101,7 @@ def save_checkpoint(
         ranks.wait()
         weights = _write_shards(aside / SHARDS, model, optimizer) if ranks.size > 1 else None
         if ranks.writes:
-            model.save_pretrained(aside, state_dict=weights)
+            _write_model(aside, model, weights)
             tokenizer.save_pretrained(aside)
             if ranks.size == 1:
                 torch.save(optimizer.state_dict(), aside / OPTIMIZER)
@@ -119,6 +121,16 @@ def save_checkpoint(
             shutil.rmtree(old)
     ranks.wait()
     return place
+
+
+def _write_model(directory: Path, model: Any, weights: dict[str, Tensor] | None) -> None:
+    """In Hugging Face format; of an adapted model the adapter, with the configuration of its base."""
+    if is_adapted(model):
+        save_adapter(model, directory)
+        model.config.save_pretrained(directory)
+        model.generation_config.save_pretrained(directory)
+    else:
+        model.save_pretrained(directory, state_dict=weights)
 
 
 def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -99,6 +99,11 @@ class TrainConfig:
     old_logprobs: str = "trainer"  # or "engine": the ratio is against what the engine reports, a forward pass is saved
     importance_cap: float | None = None  # bounds the weights that make up for a difference of engine and trainer
 
+    # what is trained: all weights, or an adapter beside them (LoRA)
+    lora_rank: int = 0  # of the adapter; 0 for all weights
+    lora_alpha: int = 32  # the adapter counts lora_alpha / lora_rank
+    lora_targets: str = "all-linear"  # or names of modules, such as "q_proj,v_proj"
+
     # the optimizer: AdamW, linear warm-up, then constant
     learning_rate: float = 1e-6
     warmup_steps: int = 0  # updates
@@ -141,6 +146,8 @@ class TrainConfig:
             ("optimizer_steps", 1),
             ("max_prompt_tokens", 1),
             ("micro_batch_tokens", 1),
+            ("lora_rank", 0),
+            ("lora_alpha", 1),
             ("warmup_steps", 0),
             ("kl_coefficient", 0),
             ("weight_decay", 0),

@@ -54,7 +54,9 @@ class Learner:
                 prepare(network, name, longest, config.shared_prefix)
         if config.gradient_checkpointing:
             checkpoint_layers(model, name)
-        self.model = model.eval().requires_grad_(True)
+        self.model = model.eval()
+        if not config.lora_rank:
+            model.requires_grad_(True)
         self._policy = Scorer(model)
         self._reference = Scorer(reference) if reference is not None else None
         self._ranks = ranks or Ranks(model.device.type)
@@ -62,7 +64,10 @@ class Learner:
             for scorer in filter(None, (self._policy, self._reference)):
                 shard(scorer)
         self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+            [weight for weight in model.parameters() if weight.requires_grad],
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
+            fused=True,
         )
         self.updates = 0
         self._name = name

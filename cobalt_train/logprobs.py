@@ -50,10 +50,10 @@ class _ChosenLogprobs(torch.autograd.Function):
         return logprobs, entropies
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor | None, None, None]:  # type: ignore[override]
         hidden, head, targets, normalisers = ctx.saved_tensors
         d_hidden = torch.empty_like(hidden)
-        d_head = torch.zeros_like(head, dtype=normalisers.dtype)
+        d_head = torch.zeros_like(head, dtype=normalisers.dtype) if ctx.needs_input_grad[1] else None
         narrow_head = head.to(ctx.backward_dtype)
         for rows in _blocks(hidden, head):
             narrow = hidden[rows].to(ctx.backward_dtype)
@@ -62,8 +62,9 @@ class _ChosenLogprobs(torch.autograd.Function):
             d_logits.scatter_add_(-1, targets[rows, None], torch.ones_like(d_logits[:, :1]))
             d_logits = d_logits.mul_(grad[rows, None] / ctx.temperature).to(ctx.backward_dtype)
             d_hidden[rows] = (d_logits @ narrow_head).to(hidden.dtype)
-            d_head += d_logits.T @ narrow
-        return d_hidden, d_head.to(head.dtype), None, None
+            if d_head is not None:
+                d_head += d_logits.T @ narrow
+        return d_hidden, d_head if d_head is None else d_head.to(head.dtype), None, None
 
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:

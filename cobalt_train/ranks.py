@@ -98,6 +98,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def whole_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The state dict of a model, one whole tensor at a time; to be exhausted by all processes together."""
+    """What is trained of a model's state dict, one whole tensor at a time; to be exhausted by all processes together."""
+    trained = {name for name, weight in model.named_parameters(remove_duplicate=False) if weight.requires_grad}
     state: Mapping[str, Tensor] = model.state_dict()
-    return ((name, whole(tensor)) for name, tensor in state.items())
+    return ((name, whole(tensor)) for name, tensor in state.items() if name in trained)

@@ -32,6 +32,7 @@ from cobalt_train.checkpoint import (
 from cobalt_train.config import TrainConfig
 from cobalt_train.journal import Journal
 from cobalt_train.learner import Learner
+from cobalt_train.lora import adapt, restore_adapter
 from cobalt_train.metrics import step_metrics, step_samples
 from cobalt_train.prompts import total_steps
 from cobalt_train.ranks import Ranks, join, whole_weights
@@ -84,6 +85,8 @@ class Trainer:
         self._ranks = ranks = join()
         resolved = resolve_model(model)
         self._config = config = replace(config, engine=choose_engine(config.engine))
+        if config.lora_rank and ranks.size > 1:
+            raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
         self.engine = _open_engine(config, resolved, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._prompts = self._algorithm.prompts
@@ -94,8 +97,7 @@ class Trainer:
         ranks.wait()
 
         checkpoint = latest_checkpoint(output)
-        start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
-        policy = load_model(start, "float32").to(ranks.device)
+        policy = _load_policy(config, resolved, checkpoint).to(ranks.device)
         reference = load_model(resolved, "float32").to(ranks.device) if config.kl_coefficient else None
         longest = config.max_prompt_tokens + config.max_tokens
         self.learner = Learner(policy, reference, resolved.name, longest, config, ranks)
@@ -175,10 +177,23 @@ class Trainer:
         return metrics
 
 
+def _load_policy(config: TrainConfig, resolved: ResolvedModel, checkpoint: Path | None) -> Any:
+    """The float32 masters, as they are at the beginning or in a checkpoint."""
+    if not config.lora_rank:
+        start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
+        return load_model(start, "float32")
+    policy = adapt(load_model(resolved, "float32"), config)
+    if checkpoint:
+        restore_adapter(policy, checkpoint)
+    return policy
+
+
 def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> TokenEngine:
     """The engine that completions are drawn with; it is handed the weights before the first."""
     engine = engine_class(config.engine)
     if config.engine == "vllm":
+        if config.lora_rank:
+            raise InputError("engine vllm does not take adapters yet: set engine = transformers, or lora_rank = 0")
         if ranks.size > 1:
             raise InputError("engine vllm does not share a run of several processes yet: set engine = transformers")
         return engine(
@@ -189,5 +204,8 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
             trains=True,
             sleep_level=config.sleep_level,
         )
-    served = load_model(resolved, config.engine_dtype).to(ranks.device)
+    served = load_model(resolved, config.engine_dtype)
+    if config.lora_rank:
+        adapt(served, config)
+    served.to(ranks.device)
     return engine(served, load_tokenizer(resolved), name=resolved.name, revision=resolved.revision)

@@ -1,0 +1,70 @@
+"""Low-rank adapters (LoRA, by peft): small matrices beside the weights are trained, the weights stay as they are.
+
+The engine has the same adapter beside its own copy of the weights, and is handed the adapter alone after each step: nothing is
+ever merged in place, where rounding would change the weights a little more with every step. A checkpoint holds the adapter in
+peft's format; `cobalt_data.models.load_model` adds it to its base, once and in float32, for whoever only uses the model.
+
+Left out: adapters in several processes and in the engine vllm.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from cobalt_data.errors import InputError, one_line
+from cobalt_data.models import ADAPTER_WEIGHTS
+from cobalt_train.config import TrainConfig
+
+NAME, PREFIX = "default", "base_model.model."  # of an adapter and before its weights' names, as peft has it
+
+
+def adapt(model: Any, config: TrainConfig) -> Any:
+    """Puts an adapter beside the weights of `model`, in place; at first it changes nothing. The same for the same seed."""
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise InputError("lora_rank needs peft: pip install 'cobalt-rl[train]', or set lora_rank = 0") from None
+    targets = config.lora_targets if config.lora_targets == "all-linear" else config.lora_targets.split(",")
+    adapter = LoraConfig(
+        base_model_name_or_path=model.config._name_or_path,
+        r=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        target_modules=targets,
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        try:
+            return inject_adapter_in_model(adapter, model, NAME)
+        except ValueError as error:
+            raise InputError(f"lora_targets is {config.lora_targets!r}: {one_line(error)}") from None
+
+
+def is_adapted(model: Any) -> bool:
+    return NAME in getattr(model, "peft_config", {})
+
+
+def save_adapter(model: Any, directory: Path) -> None:
+    """Writes the adapter of `model` as peft does."""
+    from peft import get_peft_model_state_dict
+
+    weights = get_peft_model_state_dict(model, adapter_name=NAME)
+    save_file({PREFIX + name: weight.contiguous() for name, weight in weights.items()}, directory / ADAPTER_WEIGHTS)
+    model.peft_config[NAME].save_pretrained(directory)
+
+
+def restore_adapter(model: Any, checkpoint: Path) -> None:
+    """Loads the adapter of a checkpoint into that of `model`. Raises InputError for a damaged one."""
+    from peft import set_peft_model_state_dict
+
+    try:
+        weights = load_file(checkpoint / ADAPTER_WEIGHTS)
+        unprefixed = {name.removeprefix(PREFIX): weight for name, weight in weights.items()}
+        set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)
+    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
+        raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None

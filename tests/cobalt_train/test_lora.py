@@ -1,0 +1,78 @@
+"""An adapter is trained beside weights that stay as they are; what is saved loads as a plain model and as peft's."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from peft import PeftModel
+from toy import CONFIG
+from transformers import AutoModelForCausalLM
+
+from cobalt_data.errors import InputError
+from cobalt_data.models import load_model, resolve_model
+from cobalt_train.lora import adapt
+from cobalt_train.scoring import score
+from cobalt_train.trainer import Trainer
+
+CONFIG = replace(CONFIG, steps=3, lora_rank=4, learning_rate=2e-2, engine="transformers", gradient_checkpointing=True)
+PROMPT = [3, 4, 6]
+
+
+@pytest.fixture
+def trainer(toy_model, toy_version, pool, tmp_path):
+    def make(name="run", resume=False, **settings):
+        return Trainer(replace(CONFIG, **settings), toy_version, toy_model, tmp_path / name, pool=pool, resume=resume)
+
+    return make
+
+
+def test_the_adapter_alone_is_trained_and_the_engine_samples_with_it(trainer, toy_model):
+    run = trainer()
+    result = run.run()
+    base = AutoModelForCausalLM.from_pretrained(toy_model).state_dict()
+    for module in (run.learner.model, run.engine.module):
+        for name, weight in module.state_dict().items():
+            if "lora_" not in name:
+                torch.testing.assert_close(weight, base[name.replace(".base_layer", "")], rtol=0, atol=0)
+    ((drawn,),) = run.engine.complete_tokens([PROMPT], [[0]], CONFIG.sampling())
+    scores = [
+        score(model, [(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
+        for model in (
+            load_model(resolve_model(str(result.checkpoint)), "float32"),
+            PeftModel.from_pretrained(
+                load_model(resolve_model(toy_model), "float32"), result.checkpoint
+            ).get_base_model(),
+            AutoModelForCausalLM.from_pretrained(toy_model),
+        )
+    ]
+    for ours in scores[:2]:
+        torch.testing.assert_close(ours, torch.tensor(drawn.logprobs), rtol=1e-4, atol=1e-4)
+    assert not torch.allclose(scores[2], torch.tensor(drawn.logprobs), atol=1e-3)
+
+
+def test_a_resumed_adapter_is_that_of_an_uninterrupted_run(trainer):
+    whole = trainer("whole").run()
+    trainer("parts", steps=1).run()
+    parts = trainer("parts", resume=True).run()
+    weights = [(run.checkpoint / "adapter_model.safetensors").read_bytes() for run in (whole, parts)]
+    assert weights[0] == weights[1]
+
+
+def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_llama):
+    before = score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs
+    adapt(tiny_llama, CONFIG)
+    torch.testing.assert_close(score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs, before)
+    assert {name.split(".lora_")[0].split(".")[-1] for name, w in tiny_llama.named_parameters() if w.requires_grad} == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
+
+
+def test_targets_that_the_model_lacks_are_named(tiny_llama):
+    with pytest.raises(InputError, match="lora_targets is 'nowhere'"):
+        adapt(tiny_llama, replace(CONFIG, lora_targets="nowhere"))

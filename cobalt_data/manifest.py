@@ -71,6 +71,10 @@ class Shard:
         _check_number("rows", self.rows)
         _check_number("bytes", self.bytes)
 
+    @property
+    def table(self) -> str:
+        return self.path.partition("/")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

@@ -24,8 +24,8 @@ from cobalt_data.hub import DATASET, hub, is_stale
 from cobalt_data.manifest import MANIFEST_NAME
 from cobalt_data.references import HubReference
 from cobalt_data.schemas import TABLES
+from cobalt_data.shard_checks import wrong_with_file
 from cobalt_data.stats import stats
-from cobalt_data.verify import wrong_with_file
 
 ATTEMPTS = 5
 UPLOADS = 8  # files between two reports of progress

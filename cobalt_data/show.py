@@ -18,7 +18,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat, Problem, Prompt, Trajectory, Turn, opening_of
 from cobalt_data.schemas import ID_COLUMNS
-from cobalt_data.verify import wrong_with_row
+from cobalt_data.shard_checks import wrong_with_row
 from sandbox import Test
 
 

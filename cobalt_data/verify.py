@@ -1,51 +1,29 @@
 """Whether a version is what it says it is: files, contents, ids and the links between rows.
 
 The version's id covers the digests of all contents, so whoever trusts the id needs nothing else: a changed byte, a changed
-value, an added or missing file, an id that does not follow from its row, a row whose problem is gone are all found. A shard
-is read in small pieces with a bound on its size in memory, for it may have been made to burst.
+value, an added or missing file, an id that does not follow from its row, a row whose problem is gone are all found. Single
+shards are checked in `cobalt_data.shard_checks`, on all processors.
 
 Left out: whether programs still earn the verdicts that are stored; nothing is executed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cobalt_data.content import content_digest
 from cobalt_data.dataset import Version
-from cobalt_data.manifest import Manifest, Shard
-from cobalt_data.rows import Problem, Prompt, Row, Trajectory
+from cobalt_data.inheritance import KEY_COLUMNS
+from cobalt_data.manifest import Manifest
 from cobalt_data.schemas import ID_COLUMNS, TABLES
-from cobalt_data.sources import file_sha256
-
-LARGEST_SHARD = 8 << 30  # bytes in memory
-BATCH_ROWS = 256
-TYPES: dict[str, type[Problem] | type[Trajectory] | type[Prompt]] = {
-    "problems": Problem,
-    "trajectories": Trajectory,
-    "prompts": Prompt,
-}
-KEYS = ("problem_id", "trajectory_id")
+from cobalt_data.shard_checks import Finding, check_shards
 
 Progress = Callable[[int], None]  # is told how many rows have been checked since it was last told
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong: where (the manifest, a file, a row) and what."""
-
-    where: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 @dataclass(slots=True)
@@ -55,8 +33,10 @@ class _Links:
     columns: dict[str, list[pa.ChunkedArray]] = field(default_factory=dict)
     complete: bool = True
 
-    def add(self, table: pa.Table) -> None:
-        for column in {*KEYS, *ID_COLUMNS.values(), "split"}.intersection(table.column_names):
+    def add(self, name: str, path: Path) -> None:
+        """Takes these columns of a shard of the table `name` that has been checked."""
+        table = pq.read_table(path, columns=list(KEY_COLUMNS[name]), partitioning=None)
+        for column in table.column_names:
             self.columns.setdefault(column, []).append(table[column])
 
     def column(self, name: str) -> pa.Array:
@@ -79,16 +59,14 @@ def verify_directory(directory: Path, manifest: Manifest, progress: Progress | N
         yield Finding("manifest.json", f"what it says makes version {manifest.expected_id}, not {manifest.id}")
     yield from _stray_files(directory, manifest)
     links = {name: _Links() for name in TABLES}
-    for name in TABLES:
-        for shard in manifest.tables.get(name, ()):
-            table = yield from _check_shard(directory, name, shard)
-            if table is None:
-                links[name].complete = False
-                continue
-            links[name].add(table)
-            yield from _check_rows(name, table)
-            if progress is not None:
-                progress(table.num_rows)
+    for shard, checked in zip(manifest.shards, check_shards(directory, manifest.shards), strict=True):
+        yield from checked.findings
+        if not checked.is_whole:
+            links[shard.table].complete = False
+            continue
+        links[shard.table].add(shard.table, directory / shard.path)
+        if progress is not None:
+            progress(shard.rows)
     yield from _check_links(links)
 
 
@@ -103,73 +81,6 @@ def _stray_files(directory: Path, manifest: Manifest) -> Iterator[Finding]:
             for path in sorted(folder.iterdir()):
                 if f"{name}/{path.name}" not in named:
                     yield Finding(f"{name}/{path.name}", "is not in the manifest; remove it")
-
-
-def _check_shard(directory: Path, name: str, shard: Shard) -> Generator[Finding, None, Any]:
-    """Yields what is wrong with the file of a shard and returns its table, or None where it cannot be trusted."""
-    path = directory / shard.path
-    problem = wrong_with_file(path, shard)
-    if problem:
-        yield Finding(shard.path, problem)
-        return None
-    try:
-        table = _read(path, TABLES[name])
-    except (pa.ArrowException, ValueError, OSError) as error:
-        yield Finding(shard.path, f"cannot be read: {str(error).splitlines()[0][:200]}")
-        return None
-    if table.num_rows != shard.rows or content_digest(table) != shard.content:
-        yield Finding(shard.path, "its rows are not those of the manifest")
-        return None
-    if pc.unique(table["split"]).to_pylist() != [shard.split]:
-        yield Finding(shard.path, f"holds rows of another side than {shard.split}")
-    return table
-
-
-def wrong_with_file(path: Path, shard: Shard) -> str | None:
-    if path.is_symlink():
-        return "is a symbolic link; a shard is a file of the version itself"
-    if not path.is_file():
-        return "is missing"
-    if path.stat().st_size != shard.bytes:
-        return f"has {path.stat().st_size} bytes, not {shard.bytes}"
-    sha256 = file_sha256(path)
-    return None if sha256 == shard.sha256 else f"has the sha256 {sha256}, not {shard.sha256}"
-
-
-def _read(path: Path, schema: pa.Schema) -> pa.Table:
-    """Raises ValueError where the file has another schema, or grows beyond all bounds as it is read."""
-    batches, size = [], 0
-    with pq.ParquetFile(path) as file:
-        if not file.schema_arrow.equals(schema):
-            raise ValueError("its columns are not those of the table")
-        for batch in file.iter_batches(BATCH_ROWS):
-            batch.validate(full=True)
-            size += batch.nbytes
-            if size > LARGEST_SHARD:
-                raise ValueError(f"it holds more than {LARGEST_SHARD >> 30} GiB")
-            batches.append(batch)
-    return pa.Table.from_batches(batches, schema)
-
-
-def _check_rows(name: str, table: pa.Table) -> Iterator[Finding]:
-    """Each row must be what its own typed form writes: that covers its id and every column that follows from others."""
-    for batch in table.to_batches(BATCH_ROWS):
-        for row in batch.to_pylist():
-            problem = wrong_with_row(name, row)
-            if problem:
-                yield Finding(f"{name} {row[ID_COLUMNS[name]]}", problem)
-
-
-def wrong_with_row(name: str, row: Row) -> str | None:
-    """Why a row with all columns of the table `name` is none that cobalt writes; None where it is one."""
-    try:
-        expected: dict[str, Any] = TYPES[name].from_row(row).to_row()
-    except Exception as error:  # whatever a row of a stranger makes the parser do
-        return f"is not a row of this table: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-    wrong = [column for column, value in expected.items() if value != row[column]]
-    if ID_COLUMNS[name] in wrong:
-        return f"its content has the id {expected[ID_COLUMNS[name]]}"
-    return f"does not agree with the rest of the row in {', '.join(wrong)}" if wrong else None
 
 
 def _check_links(links: dict[str, _Links]) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from builders import make_all_tables, make_dataset, make_problem
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, table_from_rows
-from cobalt_data.errors import InputError
+from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.inheritance import Family
 from cobalt_data.manifest import Manifest
 from cobalt_data.schemas import PROBLEMS
@@ -48,6 +48,26 @@ def test_a_sound_version_has_no_findings_and_every_row_is_counted(version):
     seen = []
     assert list(verify(version, seen.append)) == []
     assert sum(seen) == 36
+
+
+def test_processes_that_share_the_shards_find_the_same(version, monkeypatch):
+    forge(version, "trajectories", lambda row: {"solved": not row["solved"]})
+    forged = open_version(version.dataset)
+    (version.path / SHARD).unlink()
+    alone = findings(forged), findings(version)
+    monkeypatch.setattr("cobalt_data.shard_checks.WORTH_PROCESSES", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert (findings(forged), findings(version)) == alone
+    assert len(alone[0]) == 12 and any("is missing" in finding for finding in alone[1])
+    assert next(verify(forged)) is not None  # and whoever has seen enough may leave
+
+
+def test_a_process_that_dies_is_one_clear_line(version, monkeypatch):
+    monkeypatch.setattr("cobalt_data.shard_checks.WORTH_PROCESSES", 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("cobalt_data.shard_checks.SERVE", "raise SystemExit(9)")
+    with pytest.raises(CobaltError, match="the process that checked it died"):
+        findings(version)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +121,7 @@ def test_text_that_is_no_text_is_found(version):
 
 
 def test_a_shard_that_bursts_is_refused_before_it_fills_the_memory(version, monkeypatch):
-    monkeypatch.setattr("cobalt_data.verify.LARGEST_SHARD", 1 << 20)
+    monkeypatch.setattr("cobalt_data.shard_checks.LARGEST_SHARD", 1 << 20)
     table = pq.read_table(version.path / SHARD)
     row = {**table.slice(0, 1).to_pylist()[0], "statement": "a" * 10_000}
     rewrite(version, pa.Table.from_pylist([row] * 1000, PROBLEMS))

@@ -191,6 +191,7 @@ def _start(resolved: ResolvedModel, **options: Any) -> Any:
         return LLM(
             str(resolved.path),
             skip_tokenizer_init=True,
+            use_tqdm_on_load=False,
             enable_prefix_caching=True,
             logprobs_mode="processed_logprobs",  # those that tokens are drawn with, after temperature and top-p
             enforce_eager=current_platform.is_cpu(),  # compiling takes a CPU a minute

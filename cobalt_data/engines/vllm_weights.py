@@ -34,11 +34,11 @@ class CheckpointNames:
     def __init__(self, config: Any) -> None:
         with torch.device("meta"):
             self._skeleton = AutoModelForCausalLM.from_config(config)
-        held = self._skeleton.state_dict(keep_vars=True)
-        first = {id(weight): name for name, weight in reversed(held.items())}  # tied weights are handed over once
-        self._known = frozenset(held)
-        self._needed = frozenset(first.values())
-        self.largest = max(weight.numel() for weight in held.values())
+        once = {name: weight.numel() for name, weight in self._skeleton.named_parameters()}
+        every = {name for name, _ in self._skeleton.named_parameters(remove_duplicate=False)}
+        self._known = frozenset(self._skeleton.state_dict())
+        self._needed, self._tied = frozenset(once), every - once.keys()
+        self.largest = max(once.values())
         self._converts = bool(get_model_conversion_mapping(self._skeleton, add_legacy=False))
 
     def of(self, state: Weights, dtype: torch.dtype) -> Weights:
@@ -51,8 +51,8 @@ class CheckpointNames:
         for name, weight in state:
             if name not in self._known:
                 raise InputError(f"the model has no weight {name!r}")
-            if name in missing:
-                missing.remove(name)
+            missing.discard(name)
+            if name not in self._tied:  # these were handed over under their first name
                 yield name, weight.detach().to(dtype) if weight.is_floating_point() else weight
         if missing:
             raise InputError(f"{len(missing)} weights were not handed over, such as {min(missing)}")

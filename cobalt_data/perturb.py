@@ -53,14 +53,14 @@ TAKEN = "perturbed by another kind"
 class PerturbConfig:
     """`kinds`: the fraction of each. `tokenizer` names what the tokens of the new prompts are counted with.
 
-    `spare_statement`: no test is made to lie whose true output the first message shows (`cobalt_data.shown`).
+    `spare_statement`: also, no test is made to lie whose true output the first message shows (`cobalt_data.shown`).
     """
 
     tokenizer: str
     kinds: Mapping[str, float] = field(default_factory=lambda: {SWAP: 0.5})
     seed: int = 0
     replace: bool = False
-    spare_statement: bool = True
+    spare_statement: bool = False
 
     def __post_init__(self) -> None:
         check_kinds(self.kinds, KINDS)

@@ -105,7 +105,7 @@ def unfit(prompt: Prompt, turns: Sequence[Turn]) -> str | None:
 
 
 def eligibility(
-    kind: str, prompt: Prompt, turns: Sequence[Turn], feedback: Feedback, spare_statement: bool = True
+    kind: str, prompt: Prompt, turns: Sequence[Turn], feedback: Feedback, spare_statement: bool = False
 ) -> Eligibility:
     """Whether `prompt` may be told such a lie; `feedback` words what its trajectory was told."""
     reason = unfit(prompt, turns)

@@ -32,7 +32,7 @@ class RecollectConfig:
     """`kinds`: of the problems that can be lied about like this, the fraction that is. `spare_statement` as for prompts."""
 
     kinds: Mapping[str, float] = field(default_factory=lambda: {SWAP: 0.5})
-    spare_statement: bool = True
+    spare_statement: bool = False
 
     def __post_init__(self) -> None:
         check_kinds(self.kinds, EXPECTATION_KINDS)

@@ -80,8 +80,8 @@ def augment(
         bool, typer.Option("--replace", help="Rewrite prompts instead of adding to them; originals are kept inside.")
     ] = False,
     spare_statement: Annotated[
-        bool, typer.Option(help="Make no test lie whose true output the first message shows.")
-    ] = True,
+        bool, typer.Option("--spare-statement", help="Make no test lie whose true output the first message shows.")
+    ] = False,
     seed: Seed = 0,
     tokenizer: Tokenizer = None,
     recollect: Annotated[

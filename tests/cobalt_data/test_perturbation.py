@@ -119,15 +119,16 @@ Then 3 gives 6."""
 
 
 @pytest.mark.parametrize("kind", EXPECTATION_KINDS)
-def test_a_test_whose_true_output_the_first_message_shows_is_spared_unless_asked_for(kind):
+def test_a_test_whose_true_output_the_first_message_shows_is_spared_where_asked_for(kind):
     turns, told = [turn(WRONG, WRONG, WRONG, WRONG)], TEMPLATE.feedback
-    spared = eligibility(kind, prompt(1, asked=STATEMENT), turns, told)
+    spared = eligibility(kind, prompt(1, asked=STATEMENT), turns, told, spare_statement=True)
     assert spared.lies and not any(0 in lie.tests for lie in spared.lies)
-    everything = eligibility(kind, prompt(1, asked=STATEMENT), turns, told, spare_statement=False)
+    everything = eligibility(kind, prompt(1, asked=STATEMENT), turns, told)
     assert any(0 in lie.tests for lie in everything.lies)
     all_shown = "\n".join(f"{test['input']}\n{test['output']}" for test in PROBLEM.public_tests)
     assert (
-        eligibility(kind, prompt(1, asked=all_shown), turns, told).reason == "its first message shows the true outputs"
+        eligibility(kind, prompt(1, asked=all_shown), turns, told, spare_statement=True).reason
+        == "its first message shows the true outputs"
     )
 
 

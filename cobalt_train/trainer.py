@@ -84,7 +84,9 @@ class Trainer:
         self._output, self._evaluate = output, evaluate
         self._ranks = ranks = join()
         resolved = resolve_model(model)
-        self._config = config = replace(config, engine=choose_engine(config.engine))
+        only_embedded = config.engine == "auto" and (config.lora_rank or ranks.size > 1)
+        engine = "transformers" if only_embedded else choose_engine(config.engine)
+        self._config = config = replace(config, engine=engine)
         if config.lora_rank and ranks.size > 1:
             raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
         self.engine = _open_engine(config, resolved, ranks)

@@ -14,7 +14,7 @@ from cobalt_train.lora import adapt
 from cobalt_train.scoring import score
 from cobalt_train.trainer import Trainer
 
-CONFIG = replace(CONFIG, steps=3, lora_rank=4, learning_rate=2e-2, engine="transformers", gradient_checkpointing=True)
+CONFIG = replace(CONFIG, steps=3, lora_rank=4, learning_rate=2e-2, gradient_checkpointing=True)
 PROMPT = [3, 4, 6]
 
 

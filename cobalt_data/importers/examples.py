@@ -31,9 +31,23 @@ def written_examples(entry_point: str, tests: Iterable[Test]) -> str:
 
 
 def _session(entry_point: str, test: Test) -> str:
-    args = [repr(decode(value)) for value in test["args"]]
-    args += [f"{name}={decode(value)!r}" for name, value in test["kwargs"].items()]
-    return f">>> {entry_point}({', '.join(args)})\n{decode(test['expected'])!r}"
+    args = [written(decode(value)) for value in test["args"]]
+    args += [f"{name}={written(decode(value))}" for name, value in test["kwargs"].items()]
+    return f">>> {entry_point}({', '.join(args)})\n{written(decode(test['expected']))}"
+
+
+def written(value: object) -> str:
+    """`repr`, but with the members of a set in one order: Python's own changes from run to run, and ids with it."""
+    match value:
+        case list():
+            return f"[{', '.join(map(written, value))}]"
+        case tuple():
+            return f"({', '.join(map(written, value))}{',' if len(value) == 1 else ''})"
+        case dict():
+            return f"{{{', '.join(f'{written(key)}: {written(kept)}' for key, kept in value.items())}}}"
+        case set() if value:
+            return f"{{{', '.join(sorted(map(written, value)))}}}"
+    return repr(value)
 
 
 def _calls(statement: str, entry_point: str) -> Iterable[list[object]]:

@@ -5,12 +5,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from builders import call_test
 
 from cobalt_data.importers import import_problems
+from cobalt_data.importers.examples import written, written_examples
 from cobalt_data.importers.public import choose_public, default_public
 from cobalt_data.importers.stdin_tests import holds_decimals, stdin_test
 from cobalt_data.rows import Problem
-from sandbox.values import decode
+from sandbox.values import decode, encode
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is missing")
@@ -204,5 +206,13 @@ def test_no_mbpp_statement_shows_a_hidden_test(published):
         public = [test for test in problem.public_tests if test["kind"] == "call"]
         assert problem.statement.count(">>> ") == len(public)
         for test in public:
-            assert repr(decode(test["expected"])) in problem.statement
+            assert written(decode(test["expected"])) in problem.statement
         assert ">>>" not in problem.starter_code and '"""' not in problem.starter_code
+
+
+def test_examples_with_sets_read_the_same_in_every_run():
+    values = {"b", "a", "c"}
+    args = [[1], (2, (3,)), {"k": values}, set()]
+    (given, wanted) = written_examples("f", [call_test([encode(value) for value in args], encode(values))]).split("\n")
+    assert given == ">>> f([1], (2, (3,)), {'k': {'a', 'b', 'c'}}, set())"
+    assert wanted == "{'a', 'b', 'c'}"

@@ -20,6 +20,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Problem, Prompt
+from cobalt_data.split import TRAIN
 from cobalt_data.templates import AUTO, Template, template_for
 from cobalt_train.batch import Lesson, batch_of, make_lesson
 from cobalt_train.config import TrainConfig
@@ -65,19 +66,21 @@ class Algorithm(Protocol):
         ...
 
 
-def open_algorithm(version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> Algorithm:
-    """Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded."""
-    return (Cobalt if config.algo == "cobalt" else Online)(version, engine, pool, config)
+def open_algorithm(
+    version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig, side: str = TRAIN
+) -> Algorithm:
+    """The algorithm over the prompts of a side. Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded."""
+    return (Cobalt if config.algo == "cobalt" else Online)(version, engine, pool, config, side)
 
 
 class Cobalt:
     """Groups of single completions of the dataset's prompts."""
 
-    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> None:
+    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig, side: str) -> None:
         self._engine, self._pool, self._config = engine, pool, config
         self._rewarder = Rewarder(config.reward, engine.tokenizer)
         self.template = collected_with(version)
-        self.prompts = load_prompts(version, engine.count_tokens, longest_prompt(config, engine.context))
+        self.prompts = load_prompts(version, engine.count_tokens, longest_prompt(config, engine.context), side)
 
     def practise(self, step: int, prompts: Mapping[str, Prompt]) -> Practice:
         rolled = roll_out_groups(prompts, step, self._engine, self._pool, self._rewarder, self._config)
@@ -88,13 +91,13 @@ class Cobalt:
 class Online:
     """Groups of whole trajectories of the dataset's problems, for `grpo-mt` and `verpo`."""
 
-    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig) -> None:
+    def __init__(self, version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig, side: str) -> None:
         self._engine, self._pool, self._config = engine, pool, config
         self._rewarder = Rewarder(config.reward, engine.tokenizer)
         self._template = online_template(version, engine.model, config)
         self._longest = longest_prompt(config, engine.context)
         self.template = {"name": self._template.name, "hash": self._template.hash}
-        self.prompts = load_problems(version, self._template, engine.count_tokens, self._longest)
+        self.prompts = load_problems(version, self._template, engine.count_tokens, self._longest, side)
 
     def practise(self, step: int, prompts: Mapping[str, Problem]) -> Practice:
         rolled = roll_out_problems(

@@ -7,6 +7,7 @@
         adapter_*                   in place of the weights where only an adapter is trained (`cobalt_train.lora`)
         optimizer.pt                the moments of AdamW; `optimizer/`, by torch.distributed.checkpoint, where several
                                     processes hold a shard each, whose number may change
+    OUTPUT/best                     a link to the checkpoint with the highest reward in validation, where there was one
 
 A checkpoint is filled aside, synced and renamed: it is there whole or not at all. Everything random in a run is seeded by what
 it is drawn for, so a step number and a cursor stand in for the state of random generators.
@@ -14,10 +15,12 @@ it is drawn for, so a step number and a cursor stand in for the state of random 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,12 +31,12 @@ from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
 from cobalt_data.errors import CobaltError, InputError
-from cobalt_data.staging import sync
+from cobalt_data.staging import locked, sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
 from cobalt_train.lora import is_adapted, save_adapter
 from cobalt_train.ranks import Ranks, whole_weights
 
-RUN, STATE, OPTIMIZER, SHARDS = "run.json", "cobalt.json", "optimizer.pt", "optimizer"
+RUN, STATE, OPTIMIZER, SHARDS, BEST = "run.json", "cobalt.json", "optimizer.pt", "optimizer", "best"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +52,38 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True)
 class TrainState:
-    """How far a run is: steps and updates made, prompts used."""
+    """How far a run is: steps and updates made, prompts used, and the validated step with the highest mean reward."""
 
     step: int = 0
     updates: int = 0
     cursor: int = 0
+    best_step: int = 0  # 0 where nothing was validated
+    best_reward: float | None = None
+
+    def with_validation(self, reward: float | None) -> TrainState:
+        """With this step as the best so far, if it is: of equals, the earlier stays."""
+        better = reward is not None and (self.best_reward is None or reward > self.best_reward)
+        return replace(self, best_step=self.step, best_reward=reward) if better else self
+
+
+@contextlib.contextmanager
+def held_output(output: Path) -> Iterator[None]:
+    """Makes the directory and keeps other processes from training in it. Raises InputError where one does already."""
+    with contextlib.ExitStack() as held:
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(output, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise InputError(
+                f"another process trains in {output}: wait until it is done, or choose another directory"
+            ) from None
+        except OSError as error:
+            raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+        yield
 
 
 def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
-    """Claims the directory for this run. Raises InputError if it holds another, or this one and `resume` was not asked."""
+    """Claims a held directory for this run. Raises InputError if it holds another, or this one and `resume` was not asked."""
     file = output / RUN
     if file.exists():
         if not resume:
@@ -65,10 +91,9 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
         _refuse_another_run(output, _read_json(file), run)
     elif resume:
         raise InputError(f"{output} holds no run to resume")
-    elif output.exists() and any(output.iterdir()):
+    elif any(output.iterdir()):
         raise InputError(f"{output} is not empty and holds no run: choose another directory")
     try:
-        output.mkdir(parents=True, exist_ok=True)
         for leftover in output.glob(".checkpoint-*"):
             shutil.rmtree(leftover)
         aside = output / f".{RUN}"
@@ -88,7 +113,7 @@ def save_checkpoint(
     keep: int,
     ranks: Ranks,
 ) -> Path:
-    """Writes a checkpoint, then removes all but the last `keep`. Raises CobaltError, with the earlier ones intact.
+    """Writes a checkpoint, then removes all but the last `keep` and the best. Raises CobaltError, with the earlier ones intact.
 
     All processes call it together; process 0 writes what is not sharded.
     """
@@ -117,10 +142,22 @@ def save_checkpoint(
             f"{place}: the checkpoint cannot be written ({error}); earlier ones are whole: make room, then resume"
         ) from error
     if ranks.writes:
-        for old in sorted(output.glob("checkpoint-*"))[:-keep]:
-            shutil.rmtree(old)
+        _forget(output, keep, state.best_step)
     ranks.wait()
     return place
+
+
+def _forget(output: Path, keep: int, best_step: int) -> None:
+    """Removes all checkpoints but the last `keep` and the best one, to which the link `best` leads."""
+    best = output / f"checkpoint-{best_step:06d}"
+    if best.exists():
+        link = output / f".{BEST}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(best.name)
+        link.replace(output / BEST)
+    for old in sorted(output.glob("checkpoint-*"))[:-keep]:
+        if old != best:
+            shutil.rmtree(old)
 
 
 def _write_model(directory: Path, model: Any, weights: dict[str, Tensor] | None) -> None:
@@ -152,7 +189,7 @@ def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, r
             raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
         else:
             optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
-        return TrainState(step=facts["step"], updates=facts["updates"], cursor=facts["cursor"])
+        return TrainState(**{name: facts[name] for name in asdict(TrainState())})
     except (OSError, ValueError, KeyError, RuntimeError, dcp.api.CheckpointException) as error:
         raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None
 

@@ -64,7 +64,9 @@ class TrainConfig:
     epochs: int = 2
     save_every: int = 10  # steps; the last step is saved in any case
     keep_last: int = 2  # checkpoints
-    eval_every: int = 0  # steps; 0 for never
+    eval_every: int = (
+        0  # steps between validations on the side `validation`, whose best checkpoint is kept; 0 for never
+    )
 
     # one step: `prompts_per_step` groups of `group_size` completions, used for `optimizer_steps` updates
     prompts_per_step: int = 128

@@ -13,15 +13,22 @@ from sandbox import Verdict
 SAMPLED_GROUPS = 2  # per step whose best and worst completion are kept
 
 
-def step_metrics(groups: Sequence[Group], lesson: Lesson, figures: Figures) -> dict[str, Any]:
-    """Shares and means are over the completions that have a reward; None where there is nothing to divide by."""
-    rows = [row for group in groups for row in group.rows]
-    judged = [row for row in rows if row.reward is not None]
+def reward_metrics(groups: Sequence[Group]) -> dict[str, Any]:
+    """Means and shares over the completions that have a reward; None where none has."""
+    judged = [row for group in groups for row in group.rows if row.reward is not None]
     return {
         "reward": _mean([row.reward for row in judged]),
         "pass_rate": _mean([row.pass_rate for row in judged]),
         "solved_share": _mean([row.pass_rate == 1 for row in judged]),
         "no_code_share": _mean([row.verdict is Verdict.NO_CODE for row in judged]),
+    }
+
+
+def step_metrics(groups: Sequence[Group], lesson: Lesson, figures: Figures) -> dict[str, Any]:
+    """Those of the rewards, and means and shares over all completions or tokens; None where there is nothing to divide by."""
+    rows = [row for group in groups for row in group.rows]
+    return {
+        **reward_metrics(groups),
         "truncated_share": _mean([row.completion.finish_reason == "length" for row in rows]),
         "dead_groups": lesson.dead_groups,
         "masked_rows": lesson.masked_rows,

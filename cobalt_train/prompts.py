@@ -26,7 +26,7 @@ Item = TypeVar("Item", Prompt, Problem)
 
 @dataclass(frozen=True, slots=True)
 class PromptSet(Generic[Item]):
-    """The prompts (or problems) of the split `train` that fit, by id, and how many did not."""
+    """The prompts (or problems) of one side that fit, by id, and how many did not."""
 
     by_id: dict[str, Item]
     too_long: int
@@ -45,27 +45,29 @@ def _order(ids: Sequence[str], seed: int, epoch: int) -> list[str]:
     return sorted(ids, key=lambda prompt_id: (derive_seed(seed, "epoch", epoch, prompt_id), prompt_id))
 
 
-def load_prompts(version: Version, count_tokens: Callable[[Chat], int], limit: int) -> PromptSet[Prompt]:
-    """Reads the training prompts of at most `limit` tokens. Raises InputError if none is left, or one has no tests."""
-    prompts = {row["prompt_id"]: Prompt.from_row(row) for row in version.rows("prompts", TRAIN)}
+def load_prompts(
+    version: Version, count_tokens: Callable[[Chat], int], limit: int, side: str = TRAIN
+) -> PromptSet[Prompt]:
+    """Reads a side's prompts of at most `limit` tokens. Raises InputError if none is left, or one has no tests."""
+    prompts = {row["prompt_id"]: Prompt.from_row(row) for row in version.rows("prompts", side)}
     for prompt_id, prompt in prompts.items():
         if not prompt.tests:
             raise InputError(f"prompt {prompt_id} has no tests: nothing could reward its completions")
     if not prompts:
         raise InputError(
-            f"{version.reference} has no prompts in the split {TRAIN}: run `cobalt data split` before collecting and cutting"
+            f"{version.reference} has no prompts in the split {side}: run `cobalt data split` before collecting and cutting"
         )
     chats = ((prompt_id, prompt, prompt.prompt) for prompt_id, prompt in prompts.items())
     return _fitting(version, chats, count_tokens, limit)
 
 
 def load_problems(
-    version: Version, template: Template, count_tokens: Callable[[Chat], int], limit: int
+    version: Version, template: Template, count_tokens: Callable[[Chat], int], limit: int, side: str = TRAIN
 ) -> PromptSet[Problem]:
-    """Reads the training problems whose first prompt has at most `limit` tokens. Raises InputError if none is left."""
-    problems = [Problem.from_row(row) for row in version.rows("problems", TRAIN)]
+    """Reads a side's problems whose first prompt has at most `limit` tokens. Raises InputError if none is left."""
+    problems = [Problem.from_row(row) for row in version.rows("problems", side)]
     if not problems:
-        raise InputError(f"{version.reference} has no problems in the split {TRAIN}: run `cobalt data split` first")
+        raise InputError(f"{version.reference} has no problems in the split {side}: run `cobalt data split` first")
     chats = ((problem.problem_id, problem, template.first_turn(problem)) for problem in problems)
     return _fitting(version, chats, count_tokens, limit)
 
@@ -85,7 +87,7 @@ def _fitting(
         prompt_tokens += tokens
     if not by_id:
         raise InputError(
-            f"all {too_long} training prompts of {version.reference} are longer than {limit} tokens: "
+            f"all {too_long} prompts of {version.reference} are longer than {limit} tokens: "
             "raise max_prompt_tokens, or lower max_tokens where the model's context is the limit"
         )
     return PromptSet(dict(sorted(by_id.items())), too_long, prompt_tokens)

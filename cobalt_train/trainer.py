@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ from cobalt_data.engines import choose_engine, engine_class
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
+from cobalt_data.split import VALIDATION
 from cobalt_train.algorithms import Practice, merged, open_algorithm
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
+    held_output,
     load_state,
     open_output,
     save_checkpoint,
@@ -36,10 +39,10 @@ from cobalt_train.lora import adapt, restore_adapter
 from cobalt_train.metrics import step_metrics, step_samples
 from cobalt_train.prompts import total_steps
 from cobalt_train.ranks import Ranks, join, whole_weights
+from cobalt_train.validation import validate
 from sandbox import Pool
 
 Metrics = Mapping[str, Any]
-Evaluate = Callable[[TokenEngine], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,6 @@ class TrainResult:
 class Trainer:
     """Trains a model on the prompts of a dataset version.
 
-    `evaluate` is called with the engine every `config.eval_every` steps; what it returns goes into the step's metrics.
     Raises InputError for a dataset without usable prompts, a model that cannot be trained, an output directory that holds
     something else, or a resumed run that is not the same.
     """
@@ -74,14 +76,8 @@ class Trainer:
         *,
         pool: Pool,
         resume: bool = False,
-        evaluate: Evaluate | None = None,
     ) -> None:
-        if config.eval_every and evaluate is None:
-            raise InputError(
-                f"eval_every is {config.eval_every}, but there is nothing to evaluate with: leave it out and run "
-                "`cobalt eval` on the checkpoints, or give the Trainer an `evaluate`"
-            )
-        self._output, self._evaluate = output, evaluate
+        self._output = output
         self._ranks = ranks = join()
         resolved = resolve_model(model)
         only_embedded = config.engine == "auto" and (config.lora_rank or ranks.size > 1)
@@ -91,10 +87,13 @@ class Trainer:
             raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
         self.engine = _open_engine(config, resolved, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
+        self._validation = open_algorithm(version, self.engine, pool, config, VALIDATION) if config.eval_every else None
         self._prompts = self._algorithm.prompts
         self.steps = total_steps(config, len(self._prompts.by_id))
         self._run = RunIdentity(version.id, resolved.name, resolved.revision, self._algorithm.template, asdict(config))
+        self._held = ExitStack()
         if ranks.writes:
+            self._held.enter_context(held_output(output))
             open_output(output, self._run, resume)
         ranks.wait()
 
@@ -115,23 +114,24 @@ class Trainer:
 
     def run(self, progress: Callable[[Metrics], None] | None = None) -> TrainResult:
         """Trains to the last step; `progress` gets each step's metrics. Raises CobaltError, with the last checkpoint intact."""
-        if self._state.step >= self.steps:
-            raise InputError(f"{self._output} has made its {self.steps} steps already: raise steps to go on")
-        while self._state.step < self.steps:
-            metrics = self._step()
-            if progress is not None:
-                progress(metrics)
-            if self._state.step % self._config.save_every == 0 or self._state.step == self.steps:
-                checkpoint = save_checkpoint(
-                    self._output,
-                    self._state,
-                    self._run,
-                    self.learner.model,
-                    self.engine.tokenizer,
-                    self.learner.optimizer,
-                    self._config.keep_last,
-                    self._ranks,
-                )
+        with self._held:
+            if self._state.step >= self.steps:
+                raise InputError(f"{self._output} has made its {self.steps} steps already: raise steps to go on")
+            while self._state.step < self.steps:
+                metrics = self._step()
+                if progress is not None:
+                    progress(metrics)
+                if self._is_due(self._config.save_every) or self._state.best_step == self._state.step:
+                    checkpoint = save_checkpoint(
+                        self._output,
+                        self._state,
+                        self._run,
+                        self.learner.model,
+                        self.engine.tokenizer,
+                        self.learner.optimizer,
+                        self._config.keep_last,
+                        self._ranks,
+                    )
         return TrainResult(
             checkpoint=checkpoint,
             metrics=self._metrics.path,
@@ -140,6 +140,10 @@ class Trainer:
             prompts=len(self._prompts.by_id),
             prompts_too_long=self._prompts.too_long,
         )
+
+    def _is_due(self, every: int) -> bool:
+        """Of what is done every so many steps, and at the last."""
+        return bool(every) and (self._state.step % every == 0 or self._state.step == self.steps)
 
     def _practise(self, step: int) -> Practice:
         """What all processes did, each with consecutive prompts of the step."""
@@ -160,12 +164,14 @@ class Trainer:
         self.engine.update_weights(whole_weights(self.learner.model))
         handed_over = time.perf_counter()
 
-        self._state = TrainState(step, self.learner.updates, self._state.cursor + config.prompts_per_step)
+        cursor = self._state.cursor + config.prompts_per_step
+        self._state = replace(self._state, step=step, updates=self.learner.updates, cursor=cursor)
         metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
         metrics |= step_metrics(practice.groups, practice.lesson, figures)
         metrics["learning_rate"] = learning_rate
-        if self._evaluate is not None and config.eval_every and step % config.eval_every == 0 and self._ranks.writes:
-            metrics["evaluation"] = self._evaluate(self.engine)
+        if self._validation is not None and self._is_due(config.eval_every):
+            metrics["validation"] = validate(self._validation, self._ranks)
+            self._state = self._state.with_validation(metrics["validation"]["reward"])
         metrics["tokens_per_second"] = metrics["generated_tokens"] / practice.generate_seconds
         metrics["seconds"] = {
             "generate": practice.generate_seconds,

@@ -42,11 +42,14 @@ def toy_model(tmp_path_factory):
 
 @pytest.fixture
 def make_version(tmp_path):
-    """Makes versions with one problem and one prompt per statement: print the number that its second word means."""
+    """Makes versions with one problem and one prompt per statement: print the number that its second word means.
 
-    def make(statements=tuple(f"print {word}" for word in WORDS), split="train", tests=True, prompts=True):
+    Every statement is on the side `split`; those of `held_out` are there once more, worded anew, for validation.
+    """
+
+    def make(statements=tuple(f"print {word}" for word in WORDS), split="train", tests=True, prompts=True, held_out=()):
         rows = {"problems": [], "prompts": []}
-        for statement in statements:
+        for statement, split in [*((each, split) for each in statements), *((each, "validation") for each in held_out)]:
             number = WORDS.index(statement.split()[1]) + 1
             test = {"kind": "stdin", "public": True, "input": "", "output": str(number)}
             name = f"toy/{statement}"

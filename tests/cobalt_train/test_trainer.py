@@ -86,16 +86,6 @@ def test_every_way_to_train_takes_its_steps(train, settings):
         assert 0.9 < row["mismatch_ratio"] < 1.1
 
 
-def test_an_evaluation_is_made_as_often_as_asked_and_kept_with_the_metrics(toy_model, toy_version, pool, tmp_path):
-    def evaluate(engine):
-        return {"prompt_tokens": engine.count_tokens([{"role": "user", "content": "print one"}])}
-
-    config = replace(CONFIG, eval_every=2)
-    result = Trainer(config, toy_version, toy_model, tmp_path / "run", pool=pool, evaluate=evaluate).run()
-    evaluations = [row.get("evaluation") for row in timeless(result.metrics)]
-    assert evaluations == [None, {"prompt_tokens": 4}, None, {"prompt_tokens": 4}]
-
-
 def test_micro_batches_and_the_plain_path_change_nothing_but_rounding(train):
     _, whole = train("whole", steps=2)
     _, pieces = train("pieces", steps=2, micro_batch_tokens=8)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,15 +69,24 @@ def check_shards(directory: Path, shards: Sequence[Shard]) -> Iterator[Checked]:
     with ExitStack() as held:
         idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         for _ in range(processes):
-            idle.put(held.enter_context(_start()))
+            idle.put(held.enter_context(_server()))
         threads = held.enter_context(ThreadPoolExecutor(processes))
         yield from threads.map(lambda shard: _ask(idle, directory, shard), shards)
 
 
-def _start() -> subprocess.Popen[str]:
+@contextmanager
+def _server() -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", SERVE]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        yield process
+    finally:
+        with suppress(BrokenPipeError):  # it has died, and left unread what it was told
+            process.stdin.close()
+        process.stdout.close()
+        process.wait()
 
 
 def _ask(idle: queue.SimpleQueue[subprocess.Popen[str]], directory: Path, shard: Shard) -> Checked:

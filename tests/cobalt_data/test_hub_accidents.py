@@ -145,7 +145,7 @@ def test_a_server_that_is_no_hub_is_one_line(hub, version, tmp_path):
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
-        ("anna/none", "no such dataset"),
+        ("anna/none", "no such repository"),
         (f"{NAME}@abcdef012345", "no such tag"),
         ("anna", "no repository"),
         ("anna/../x", "no repository"),

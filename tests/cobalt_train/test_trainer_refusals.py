@@ -52,9 +52,7 @@ def test_prompts_beyond_the_limit_are_left_out_and_counted(trainer, toy_model, m
 
 
 def test_it_is_an_error_if_no_prompt_is_short_enough(trainer):
-    with pytest.raises(
-        InputError, match=r"all 3 prompts of .* are longer than 2 tokens: raise max_prompt_tokens"
-    ):
+    with pytest.raises(InputError, match=r"all 3 prompts of .* are longer than 2 tokens: raise max_prompt_tokens"):
         trainer(max_prompt_tokens=2)
 
 

@@ -30,10 +30,11 @@ from cobalt_data.commit import Change
 from cobalt_data.dataset import Version, table_from_rows
 from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
+from cobalt_data.judged_turns import public_outcome
 from cobalt_data.manifest import Counts
 from cobalt_data.misleading import MISREPORT, STALE, Told, misreport, stale
 from cobalt_data.perturbation import EXPECTATION_KINDS, NO_TURN, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
-from cobalt_data.rollouts import SANDBOX_FAILED, public_outcome
+from cobalt_data.rollouts import SANDBOX_FAILED
 from cobalt_data.rows import Chat, Prompt
 from cobalt_data.shown import position_in_feedback
 from cobalt_data.stories import Stories, Story, read_stories

@@ -8,11 +8,9 @@ at turn 0) are one prompt with several seeds, so the engine computes that prompt
 - A problem without public tests has nothing to give feedback from: its conversations have turn 0 only, and no feedback.
 - A conversation whose next prompt, with room for the answer, is longer than the model's context, or longer than asked for,
   ends with the turns it has. One that does not fit at turn 0 is dropped.
-- Where the public tests of a problem lie (`cobalt_data.perturbation`), feedback and stored verdicts are what a run against
-  these says; all pass rates are those of the true tests.
 - A program that the sandbox could not judge, after its retries, says nothing about the model: its conversation is dropped.
 
-What is dropped is counted by reason. The assistant's text is kept without its thinking, which is what the next turn is shown;
+What becomes of a program is `cobalt_data.judged_turns`'s to say. What is dropped is counted by reason. The assistant's text is kept without its thinking, which is what the next turn is shown;
 so a stored prompt is exactly what was served.
 """
 
@@ -21,24 +19,22 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from cobalt_data.engines.base import Completion, Engine, Sampling
 from cobalt_data.errors import SandboxError
-from cobalt_data.feedback import elide, without_addresses
 from cobalt_data.ids import derive_seed
+from cobalt_data.judged_turns import judge, judged_turn
 from cobalt_data.perturbation import Lie
 from cobalt_data.programs import extract_program, strip_thinking
 from cobalt_data.progress import Meter
-from cobalt_data.rows import Chat, Message, Problem, PublicOutcome, Trajectory, Turn
+from cobalt_data.rows import Chat, Message, Problem, Trajectory, Turn
 from cobalt_data.templates import Template
 from cobalt_data.units import Abandoned, Unit
-from sandbox import Pool, ProgramResult, TestResult, Verdict
+from sandbox import Pool, Verdict
 
-STORED_CHARS = 1000  # of each output of a public test; feedback shows less
 PROMPT_TOO_LONG = "prompt too long for the model"
 SANDBOX_FAILED = "the sandbox failed"
 
@@ -208,14 +204,17 @@ def _judge_and_answer(
 ) -> None:
     """Judges the programs of a turn, all at once, and appends to each conversation what was said and what came of it."""
     programs = [extract_program(completion.text) for completion in completions]
-    judged = [_judge(program, conversation, pool) for program, conversation in zip(programs, going, strict=True)]
+    judged = [
+        judge(program, conversation.problem, conversation.lie, pool)
+        for program, conversation in zip(programs, going, strict=True)
+    ]
     for conversation, completion, program, runs in zip(going, completions, programs, judged, strict=True):
         try:
             results = [run.result() for run in runs]
         except SandboxError:
             conversation.dropped = SANDBOX_FAILED
             continue
-        turn = _turn(conversation, completion, program, results, template)
+        turn = judged_turn(conversation.problem, conversation.lie, completion, program, results, template)
         conversation.turns.append(turn)
         conversation.draws.append(
             Draw(completion, results[0].verdict, tuple(test.verdict for test in results[0].tests))
@@ -225,76 +224,6 @@ def _judge_and_answer(
             conversation.messages.append({"role": "user", "content": turn.feedback})
         else:
             conversation.ended = True
-
-
-def _judge(program: str | None, conversation: _Conversation, pool: Pool) -> list[Future[ProgramResult]]:
-    """The run against all tests and, where tests lie, the one against these."""
-    problem, lie = conversation.problem, conversation.lie
-    runs = [pool.submit(program, problem.tests, problem.judge)]
-    if lie is not None:
-        runs.append(pool.submit(program, lie.told(problem.public_tests)[: len(lie.tests)], problem.judge))
-    return runs
-
-
-def _turn(
-    conversation: _Conversation,
-    completion: Completion,
-    program: str | None,
-    results: Sequence[ProgramResult],
-    template: Template,
-) -> Turn:
-    problem = conversation.problem
-    outcomes = [public_outcome(test) for test in results[0].tests]
-    public = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if test["public"]]
-    hidden = [outcome for test, outcome in zip(problem.tests, outcomes, strict=True) if not test["public"]]
-    told, feedback = _tell(conversation, public, results[1:], template)
-    return Turn(
-        program=program,
-        public=told,
-        public_pass_rate=_pass_rate(public) if public else None,
-        hidden_pass_rate=_pass_rate(hidden) if hidden else None,
-        pass_rate=_pass_rate(outcomes),
-        feedback=feedback,
-        finish_reason=completion.finish_reason,
-        prompt_tokens=completion.prompt_tokens,
-        completion_tokens=completion.completion_tokens,
-    )
-
-
-def _tell(
-    conversation: _Conversation,
-    public: Sequence[PublicOutcome],
-    against_lies: Sequence[ProgramResult],
-    template: Template,
-) -> tuple[tuple[PublicOutcome, ...], str]:
-    """What each public test is said to have said, in their true order, and the feedback."""
-    tests, judge, lie = conversation.problem.public_tests, conversation.problem.judge, conversation.lie
-    if lie is None:
-        return tuple(public), template.feedback(tests, public, judge)
-    told = list(public)
-    for position, result in zip(lie.tests, against_lies[0].tests, strict=True):
-        told[position] = public_outcome(result)
-    return tuple(told), template.feedback(
-        lie.told(tests), [told[position] for position in lie.order(len(tests))], judge
-    )
-
-
-def public_outcome(result: TestResult) -> PublicOutcome:
-    """What may be stored and shown of one test's result."""
-    return PublicOutcome(
-        verdict=result.verdict,
-        stdout=_stored(result.stdout),
-        stderr=_stored(result.stderr),
-        returned=None if result.returned is None else _stored(result.returned),
-    )
-
-
-def _stored(text: str) -> str:
-    return elide(without_addresses(text), STORED_CHARS)
-
-
-def _pass_rate(outcomes: Sequence[PublicOutcome]) -> float:
-    return sum(outcome.verdict is Verdict.PASSED for outcome in outcomes) / len(outcomes)
 
 
 def blank_trajectory(

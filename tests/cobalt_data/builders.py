@@ -2,7 +2,7 @@
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import table_from_rows
-from cobalt_data.rollouts import public_outcome
+from cobalt_data.judged_turns import public_outcome
 from cobalt_data.rows import Problem, Prompt, PublicOutcome, Trajectory, Turn
 from cobalt_data.templates import Template
 from sandbox import Judge, Verdict

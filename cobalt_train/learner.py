@@ -133,7 +133,7 @@ class Learner:
         old = scores.logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs.to(device)
         ratio_of = (scores.logprobs, old, rows.advantages.to(device), scores.mask, config.clip())
         losses = OBJECTIVES[config.objective](*ratio_of)
-        figures.clipped_tokens += int(clipped(*ratio_of).sum())
+        figures.clipped_tokens += int(clipped(config.objective, *ratio_of).sum())
         if config.importance_cap is not None:
             losses = losses * importance_weights(old, rows.engine_logprobs.to(device), config.importance_cap)
         if self._reference is not None:

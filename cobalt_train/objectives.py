@@ -48,8 +48,7 @@ def gspo(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tenso
 
     The value of the ratio is the sequence's, its gradient the token's own. Its clip range is far smaller than GRPO's.
     """
-    lengths = mask.sum(1, keepdim=True).clamp(min=1)
-    sequence = _log_ratio(logprobs, old_logprobs, mask).detach().sum(1, keepdim=True) / lengths
+    sequence = _sequence_log_ratio(logprobs, old_logprobs, mask)
     ratio = (sequence + torch.where(mask, logprobs - logprobs.detach(), 0)).exp()
     return _clipped_surrogate(ratio, advantages[:, None], clip)
 
@@ -69,9 +68,18 @@ Objective = Callable[[Tensor, Tensor, Tensor, Tensor, Clip], Tensor]
 OBJECTIVES: Mapping[str, Objective] = {"grpo": grpo, "dapo": grpo, "dr_grpo": grpo, "cispo": cispo, "gspo": gspo}
 
 
-def clipped(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, clip: Clip) -> Tensor:
-    """(N, T) True where the ratio has left the trust region on the side to which the advantage pushes."""
+def clipped(
+    objective: str, logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, clip: Clip
+) -> Tensor:
+    """(N, T) True where the objective's ratio has left the trust region on the side to which the advantage pushes.
+
+    For `cispo`, which has no such side, where its weight is capped.
+    """
     ratio = _ratio(logprobs, old_logprobs, mask)
+    if objective == "cispo":
+        return mask & (ratio > 1 + clip.high)
+    if objective == "gspo":
+        ratio = _sequence_log_ratio(logprobs, old_logprobs, mask).exp()
     pushed_up = advantages[:, None] > 0
     pushed_down = advantages[:, None] < 0
     return mask & ((pushed_up & (ratio > 1 + clip.high)) | (pushed_down & (ratio < 1 - clip.low)))
@@ -126,6 +134,12 @@ def reduce(token_losses: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
 
 def _log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, logprobs - old_logprobs, 0)
+
+
+def _sequence_log_ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
+    """(N, 1) the mean over a completion's tokens, without gradient."""
+    lengths = mask.sum(1, keepdim=True).clamp(min=1)
+    return _log_ratio(logprobs, old_logprobs, mask).detach().sum(1, keepdim=True) / lengths
 
 
 def _ratio(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:

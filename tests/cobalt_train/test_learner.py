@@ -70,6 +70,13 @@ def test_an_update_does_not_depend_on_the_order_of_prompts(updated):
     assert_close(updated(BATCHES[::-1], micro_batch_tokens=20), updated(BATCHES, micro_batch_tokens=20))
 
 
+def test_the_denominators_of_an_update_are_those_of_its_own_rows(updated):
+    still = {"learning_rate": 1e-12}
+    both = updated(BATCHES, optimizer_steps=2, **still)[0][:2]
+    apart = [updated(part, **still)[0][0] for part in (BATCHES[:1], BATCHES[1:])]
+    torch.testing.assert_close(both, torch.stack(apart), rtol=1e-5, atol=1e-6)
+
+
 def assert_close(ours, theirs):
     torch.testing.assert_close(ours[0], theirs[0], rtol=1e-5, atol=1e-6)
     for name, weight in ours[1].items():

@@ -119,8 +119,19 @@ def test_without_dual_clip_a_negative_advantage_is_not_bounded():
 def test_clipped_marks_only_tokens_that_were_pushed_out_of_the_trust_region():
     ratio = torch.tensor([[1.5, 0.5], [1.5, 0.5], [1.5, 0.5]])
     mask = torch.tensor([[True, True], [True, True], [False, True]])
-    marks = clipped(ratio.log(), torch.zeros(3, 2), torch.tensor([1.0, -1.0, -1.0]), mask, CLIP)
+    marks = clipped("dapo", ratio.log(), torch.zeros(3, 2), torch.tensor([1.0, -1.0, -1.0]), mask, CLIP)
     assert marks.tolist() == [[True, False], [False, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("objective", "marks"),
+    [("grpo", [True, False, False]), ("gspo", [False, False, False]), ("cispo", [True, False, True])],
+)
+def test_clipped_goes_by_the_ratio_that_the_objective_clips(objective, marks):
+    ratios = torch.tensor([[1.5, 0.8], [0.5, 1.0], [1.5, 0.4]])
+    advantages, mask = torch.tensor([1.0, 1.0, -1.0]), torch.tensor([[True, True], [True, True], [True, False]])
+    found = clipped(objective, ratios.log(), torch.zeros(3, 2), advantages, mask, CLIP)
+    assert found.any(1).tolist() == marks
 
 
 def test_gspo_does_not_shrink_with_the_length_of_a_completion():

@@ -25,6 +25,7 @@ from cobalt_train import tree_attention
 from cobalt_train.logprobs import chosen_logprobs
 from cobalt_train.packing import Rows, pack, padded_targets
 
+FULL, SLIDING = "full_attention", "sliding_attention"
 CHECKED_COMPLETIONS, CHECKED_TOKENS = 2, 32
 TOLERANCE = 2e-3  # in log-probability: float32 over a few hundred layers stays far below, a wrong mask far above
 
@@ -47,9 +48,9 @@ def prepare(model: Any, name: str, longest: int, shared_prefix: bool) -> None:
     if not shared_prefix:
         return
     config = model.config
-    kinds = set(getattr(config, "layer_types", None) or []) - {"full_attention"}
     window = getattr(config, "sliding_window", None)
-    if kinds == {"sliding_attention"} and window is not None and longest <= window:
+    kinds = set(getattr(config, "layer_types", None) or [SLIDING if window else FULL]) - {FULL}
+    if kinds == {SLIDING} and window and longest <= window:
         kinds = set()
     if kinds:
         raise InputError(

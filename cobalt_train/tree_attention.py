@@ -9,7 +9,8 @@ Nothing is masked, gathered or copied per completion, and the cost is that of th
 The backward pass calls each block's own backward with the *merged* output and denominator: the gradient of a softmax over
 several blocks falls apart into exactly these terms (the identity that ring attention uses).
 
-Left out: dropout, sliding windows and attention sinks; `cobalt_train.scoring` refuses models that need them.
+Left out: dropout, soft caps and attention sinks, which are refused here, and sliding windows, which are refused by
+`cobalt_train.scoring`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from cobalt_data.engines.cascade import UNSUPPORTED
+from cobalt_data.errors import InputError
 from cobalt_train.logprobs import accumulation_dtype
 from cobalt_train.packing import Segment
 
@@ -78,7 +81,16 @@ def tree_attention(
     segments: tuple[Segment, ...] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """The attention function that a transformers model calls; without `segments` it is plain causal attention."""
+    """The attention function that a transformers model calls; without `segments` it is plain causal attention.
+
+    Raises InputError for an attention that is more than that.
+    """
+    unsupported = [name for name in UNSUPPORTED if kwargs.get(name) is not None]
+    if unsupported:
+        raise InputError(
+            f"{type(module).__name__} has attention with {', '.join(unsupported)}, over which completions cannot share their "
+            "prompt: set shared_prefix = false"
+        )
     if segments is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scale = scaling if scaling is not None else 1 / math.sqrt(query.shape[-1])

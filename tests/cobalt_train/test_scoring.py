@@ -1,6 +1,6 @@
 import pytest
 import torch
-from transformers import MistralConfig, MistralForCausalLM, Qwen3NextConfig
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen3NextConfig
 
 from cobalt_data.engines import prefixes
 from cobalt_data.errors import EngineError, InputError
@@ -116,14 +116,21 @@ def test_a_model_with_linear_attention_is_refused_by_name(tiny_llama):
 
 
 def test_a_sliding_window_is_refused_only_where_it_slides(tiny_shape):
-    def model():
-        return MistralForCausalLM(
-            MistralConfig(**tiny_shape, sliding_window=64, layer_types=["sliding_attention"] * 2)
-        ).eval()
+    for named in ({}, {"layer_types": ["sliding_attention"] * 2}):  # Mistral's configuration does not name its layers
 
-    prepare(model(), "mistral", 64, True)
-    with pytest.raises(InputError, match="sliding_attention"):
-        prepare(model(), "mistral", 65, True)
+        def model(named=named):
+            return MistralForCausalLM(MistralConfig(**tiny_shape, sliding_window=64, **named)).eval()
+
+        prepare(model(), "mistral", 64, True)
+        with pytest.raises(InputError, match="sliding_attention"):
+            prepare(model(), "mistral", 65, True)
+
+
+def test_attention_with_soft_caps_is_refused_by_name(tiny_shape):
+    model = Gemma2ForCausalLM(Gemma2Config(**tiny_shape, head_dim=8, layer_types=["full_attention"] * 2)).eval()
+    prepare(model, "gemma", 64, True)
+    with pytest.raises(InputError, match="Gemma2Attention has attention with softcap"):
+        score(model, GROUPS)
 
 
 def test_the_check_passes_on_a_sound_model_and_stops_a_model_that_treats_its_logits(tiny_llama):

@@ -22,8 +22,7 @@ class Journal:
             return
         aside = path.with_name(f".{path.name}")
         try:
-            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []  # bytes end at \n alone
-            aside.write_bytes(b"".join(line for line in lines if _step(line) <= last_step))
+            aside.write_bytes(b"".join(lines_up_to(path, last_step)))
             aside.replace(path)
         except OSError as error:
             raise CobaltError(f"{path}: cannot be written ({error.strerror}); make room, then resume") from None
@@ -37,6 +36,12 @@ class Journal:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
         except OSError as error:
             raise CobaltError(f"{self.path}: cannot be written ({error.strerror}); make room, then resume") from None
+
+
+def lines_up_to(path: Path, last_step: int) -> list[bytes]:
+    """The whole lines of steps up to `last_step`; none where there is no such file."""
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []  # bytes end at \n alone
+    return [line for line in lines if _step(line) <= last_step]
 
 
 def _step(line: bytes) -> float:

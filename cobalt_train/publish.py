@@ -22,8 +22,10 @@ from cobalt_data.references import HubReference
 from cobalt_data.staging import clear_disk_errors
 from cobalt_train.checkpoint import STATE
 from cobalt_train.config import DTYPES, TrainConfig
+from cobalt_train.journal import lines_up_to
 from cobalt_train.reporting import CURVE_NAME, draw_curve
 
+COMMIT_LENGTH = 40
 CARD_NAME = "README.md"
 METRICS_NAME = "metrics.jsonl"
 SHOWN = ("reward", "pass_rate", "solved_share", "no_code_share", "kl", "entropy")
@@ -87,11 +89,9 @@ def _facts(source: str, checkpoint: Path) -> dict[str, Any]:
 
 def _copy_metrics(journal: Path, copy: Path, last_step: int) -> list[dict[str, Any]]:
     """The run's metrics up to the checkpoint, with their picture; none where the checkpoint lies alone."""
-    if not journal.is_file():
-        return []
-    lines = [line for line in journal.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= last_step]
-    copy.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    lines = lines_up_to(journal, last_step)
     if lines:
+        copy.write_bytes(b"".join(lines))
         draw_curve(copy)
     return [json.loads(line) for line in lines]
 
@@ -100,7 +100,7 @@ def render_model_card(
     name: str, facts: Mapping[str, Any], metrics: list[dict[str, Any]], licence: str | None = None
 ) -> str:
     header = ModelCardData(
-        base_model=_on_the_hub(facts["model"]),
+        base_model=_on_the_hub(facts["model"], facts["model_revision"]),
         license=licence,
         library_name="transformers",
         pipeline_tag="text-generation",
@@ -112,11 +112,11 @@ def render_model_card(
     )
 
 
-def _on_the_hub(model: str) -> str | None:
-    """The repository of a base model; None where it was a directory on somebody's disk."""
+def _on_the_hub(model: str, revision: str) -> str | None:
+    """The repository of a base model; None where it was a directory on somebody's disk, whose revision is no commit."""
     if model == EMBEDDED:
         return EMBEDDED_REPOSITORY
-    return model.partition("@")[0] if model.count("/") == 1 and model[0] not in "./~" else None
+    return model.partition("@")[0] if len(revision) == COMMIT_LENGTH else None
 
 
 def _story(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -140,7 +140,9 @@ def _story(facts: Mapping[str, Any]) -> Iterator[str]:
 def _course(metrics: list[dict[str, Any]]) -> Iterator[str]:
     if metrics:
         first, last = metrics[0], metrics[-1]
-        shown = [name for name in SHOWN if isinstance(last.get(name), int | float)]
+        shown = [
+            name for name in SHOWN if None not in (first.get(name), last.get(name))
+        ]  # as a step without lesson has
         rows = "\n".join(f"| {name} | {first[name]:.4g} | {last[name]:.4g} |" for name in shown)
         yield f"| on training prompts | step {first['step']} | step {last['step']} |\n|---|---|---|\n{rows}"
         yield f"![Figures over the steps]({CURVE_NAME})"

@@ -11,7 +11,7 @@ from toy import CONFIG
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cobalt_data.errors import HubError, InputError
-from cobalt_train.publish import publish_model
+from cobalt_train.publish import publish_model, render_model_card
 from cobalt_train.trainer import Trainer
 
 
@@ -49,6 +49,24 @@ def test_an_earlier_checkpoint_brings_the_metrics_of_its_own_steps_alone(run, tm
     assert publish_model(str(earlier), tmp_path / "model").step == CONFIG.steps - 1
     rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").open()]
     assert [row["step"] for row in rows] == list(range(1, CONFIG.steps))
+
+
+def test_a_run_that_was_killed_in_the_middle_of_a_line_is_exported(run, tmp_path):
+    with (run / "metrics.jsonl").open("a") as journal:
+        journal.write('{"step": ')
+    publish_model(str(run), tmp_path / "model")
+    assert len((tmp_path / "model" / "metrics.jsonl").read_text().splitlines()) == CONFIG.steps
+
+
+def test_the_card_leaves_out_what_the_first_or_the_last_step_did_not_measure():
+    facts = {"model": "a/directory", "model_revision": "ab" * 8, "step": 2, "code_version": "0", "dataset": "d"}
+    rows = [{"step": 1, "reward": 0.5, "entropy": None}, {"step": 2, "reward": 1.0, "entropy": 2.0, "kl": None}]
+    card = render_model_card("mine", {**facts, "config": {}}, rows)
+    assert "| reward | 0.5 | 1 |" in card and "entropy" not in card
+    assert "base_model" not in card
+    assert "base_model: a/directory" in render_model_card(
+        "mine", {**facts, "model_revision": "a" * 40, "config": {}}, []
+    )
 
 
 def test_the_hub_gets_a_private_repository_that_loads(hub, run, tmp_path):

@@ -16,6 +16,7 @@ from typing import TypeVar
 from cobalt_data.ids import row_id
 from cobalt_data.rows import Problem
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CONVERSATIONS_PER_UNIT = 64  # the rows that the embedded engine decodes at once
@@ -54,9 +55,9 @@ class Abandoned(Exception):
 
 
 def work_through(
-    units: Sequence[Unit], work: Callable[[Unit, threading.Event], Result], threads: int
-) -> Iterator[tuple[Unit, Result]]:
-    """Yields every unit with its result, as they are finished, `threads` of them being worked on at once.
+    units: Sequence[Item], work: Callable[[Item, threading.Event], Result], threads: int
+) -> Iterator[tuple[Item, Result]]:
+    """Yields every unit (or whatever is to be worked on) with its result, as they are finished, `threads` of them at once.
 
     `work(unit, abandoned)` should raise `Abandoned` once that event is set: another unit failed or the caller left. The first
     exception of a unit is raised here when the others have stopped. An interrupt (Ctrl-C) is raised at once: the threads
@@ -64,7 +65,7 @@ def work_through(
     """
     todo = iter(units)
     taking, abandoned = threading.Lock(), threading.Event()
-    results: queue.SimpleQueue[tuple[Unit, Result] | BaseException] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[Item, Result] | BaseException] = queue.SimpleQueue()
 
     def work_on_units() -> None:
         while not abandoned.is_set():

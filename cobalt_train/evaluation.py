@@ -133,8 +133,8 @@ def evaluate(
 ) -> Evaluation:
     """Rolls out `n` conversations of `turns` programs on each problem and judges every program by the hidden tests.
 
-    With `perturb` under public tests that lie, which programs may give in to. Raises InputError where no problem has hidden tests, EngineError, SandboxUnavailable. `progress` is called from several
-    threads, one at a time.
+    With `perturb` under public tests that lie, which programs may give in to. Raises InputError where no problem has hidden
+    tests, EngineError, SandboxUnavailable. `progress` is called from several threads, one at a time.
     """
     if turns < 1 or n < 1:
         raise InputError(f"evaluation has {turns} turns and {n} samples: give at least 1 of each")

@@ -1,8 +1,8 @@
 """Applying a reward: one of `cobalt_train.reward` or a user's own function, and nothing that it returns is taken on trust.
 
-A user's own is named by where it is: `rewards.py:function`, or `module:function` of an installed module. It is called with a `RewardInput` and
-returns one finite number. What it raises or returns instead stops the run with a line that names the completion; the step is
-not learned from, and the last checkpoint stays as it is.
+A user's own is named by where it is: `rewards.py:function`, or `module:function` of an installed module. It is called with a
+`RewardInput` and returns one finite number. What it raises or returns instead stops the run with a line that names the
+completion; the step is not learned from, and the last checkpoint stays as it is.
 """
 
 from __future__ import annotations

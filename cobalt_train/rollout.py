@@ -7,9 +7,10 @@ the number of workers can change a result. Where the sandbox itself failed, the 
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,7 @@ from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.programs import extract_program
 from cobalt_data.rows import Prompt
+from cobalt_data.units import work_through
 from cobalt_train.config import TrainConfig
 from cobalt_train.rewarding import Rewarder
 from sandbox import Pool, ProgramResult, Verdict
@@ -94,14 +96,14 @@ def roll_out_groups(
     size = max(1, ROWS_PER_CALL // config.group_size)
     parts = [ids[start : start + size] for start in range(0, len(ids), size)]
 
-    def draw(part: Sequence[str]) -> list[_Drawn]:
-        return _draw({prompt_id: prompts[prompt_id] for prompt_id in part}, step, engine, pool, config)
+    def draw(part: int, _: threading.Event) -> list[_Drawn]:
+        return _draw({prompt_id: prompts[prompt_id] for prompt_id in parts[part]}, step, engine, pool, config)
 
-    if len(parts) == 1:
-        drawn = draw(ids)  # in this thread: memory that another one frees does not serve the learner, which comes next
+    if len(parts) == 1:  # in this thread: memory that another one frees does not serve the learner, which comes next
+        drawn = draw(0, threading.Event())
     else:
-        with ThreadPoolExecutor(engine.parallel_calls) as threads:
-            drawn = [group for part in threads.map(draw, parts) for group in part]
+        finished = dict(work_through(range(len(parts)), draw, engine.parallel_calls))
+        drawn = [group for part in range(len(parts)) for group in finished[part]]
     generated = time.perf_counter()
     groups = tuple(_judged(group, prompts[group.prompt_id], rewarder) for group in drawn)
     return RolledOut(groups, generated - started, time.perf_counter() - generated)

@@ -106,7 +106,8 @@ def load_tokenizer(resolved: ResolvedModel) -> Any:
 def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     """The causal language model in evaluation mode, on the CPU, its weights as `dtype` (a torch dtype or its name).
 
-    An adapter is added to its base model in float32, before the weights are rounded to `dtype`. Raises InputError where the weights are damaged or not all there.
+    An adapter is added to its base model in float32, before the weights are rounded to `dtype`. Raises InputError where the
+    weights are damaged or not all there.
     """
     from transformers import AutoModelForCausalLM
 
@@ -120,6 +121,15 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     for weight in model.parameters():  # in the file's buffer it lies as it happens to: some kernels round by alignment
         weight.data = weight.data.clone()
     return model.eval()
+
+
+def load_skeleton(resolved: ResolvedModel) -> Any:
+    """The model's modules and configuration, its weights without memory (on the meta device). Raises InputError."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with _readable(resolved), torch.device("meta"):
+        return AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(resolved.path))
 
 
 def _merged_adapter(resolved: ResolvedModel, dtype: Any) -> Any:

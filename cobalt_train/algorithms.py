@@ -69,7 +69,10 @@ class Algorithm(Protocol):
 def open_algorithm(
     version: Version, engine: TokenEngine, pool: Pool, config: TrainConfig, side: str = TRAIN
 ) -> Algorithm:
-    """The algorithm over the prompts of a side. Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded."""
+    """The algorithm over the prompts of a side.
+
+    Raises InputError for a dataset that the algorithm cannot use, or a reward that cannot be loaded.
+    """
     return (Cobalt if config.algo == "cobalt" else Online)(version, engine, pool, config, side)
 
 
@@ -124,11 +127,10 @@ class Online:
 
 
 def collected_with(version: Version) -> Mapping[str, Any] | None:
-    """Name and hash of the template that the version's trajectories were collected with; None where it has none."""
-    if not version.has("trajectories"):
-        return None
-    sampling = json.loads(next(version.rows("trajectories", columns=["sampling"]))["sampling"])
-    return {"name": sampling.get("template"), "hash": sampling.get("template_hash")}
+    """Name and hash of the template that the version's trajectories were collected with; None where they do not tell."""
+    first = next(version.rows("trajectories", columns=["sampling"]), None) if version.has("trajectories") else None
+    sampling = json.loads(first["sampling"]) if first else {}
+    return {"name": sampling["template"], "hash": sampling["template_hash"]} if sampling.get("template") else None
 
 
 def online_template(version: Version, model: str, config: TrainConfig) -> Template:

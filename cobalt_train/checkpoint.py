@@ -30,7 +30,7 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
-from cobalt_data.errors import CobaltError, InputError
+from cobalt_data.errors import CobaltError, InputError, one_line
 from cobalt_data.staging import locked, sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
 from cobalt_train.lora import is_adapted, save_adapter
@@ -90,7 +90,7 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
             raise InputError(f"{output} holds a run already: resume it, or choose another directory")
         _refuse_another_run(output, _read_json(file), run)
     elif resume:
-        raise InputError(f"{output} holds no run to resume")
+        raise InputError(f"{output} holds no run to resume: begin one without --resume")
     elif any(output.iterdir()):
         raise InputError(f"{output} is not empty and holds no run: choose another directory")
     try:
@@ -139,7 +139,7 @@ def save_checkpoint(
     except (Exception, dcp.api.CheckpointException) as error:  # libraries wrap a full disk in exceptions of their own
         shutil.rmtree(aside, ignore_errors=True)
         raise CobaltError(
-            f"{place}: the checkpoint cannot be written ({error}); earlier ones are whole: make room, then resume"
+            f"{place}: the checkpoint cannot be written ({one_line(error)}); earlier ones are whole: make room, then resume"
         ) from error
     if ranks.writes:
         _forget(output, keep, state.best_step)
@@ -157,7 +157,9 @@ def _forget(output: Path, keep: int, best_step: int) -> None:
         link.replace(output / BEST)
     for old in sorted(output.glob("checkpoint-*"))[:-keep]:
         if old != best:
-            shutil.rmtree(old)
+            aside = output / f".{old.name}"
+            old.rename(aside)  # so that a kill leaves no part of it under its name
+            shutil.rmtree(aside)
 
 
 def _write_model(directory: Path, model: Any, weights: dict[str, Tensor] | None) -> None:
@@ -190,8 +192,12 @@ def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, r
         else:
             optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
         return TrainState(**{name: facts[name] for name in asdict(TrainState())})
-    except (OSError, ValueError, KeyError, RuntimeError, dcp.api.CheckpointException) as error:
-        raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None
+    except InputError:
+        raise
+    except (Exception, dcp.api.CheckpointException) as error:  # over a torn file libraries stumble in many ways
+        raise InputError(
+            f"{checkpoint} is damaged ({one_line(error)}): remove it to resume from the one before"
+        ) from None
 
 
 def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentity) -> None:
@@ -201,6 +207,8 @@ def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentit
             raise InputError(
                 f"{output} was trained with {label} {before[name]}, not {now[name]}: resume with the same one"
             )
+    if before.get("template") != now["template"]:
+        raise InputError(f"{output} was trained with another template or other words in it: resume with the same one")
     for name in asdict(TrainConfig()):
         old, new = before["config"].get(name), now["config"][name]
         if old != new and name not in FREE_ON_RESUME:

@@ -101,9 +101,10 @@ def train(
     version = open_version(dataset)
     if dry_run:
         from cobalt_train.plan import plan
+        from cobalt_train.reporting import plan_lines
 
-        expected = asdict(plan(settings, version, model)) | {"settings": asdict(settings)}
-        screen.result(expected, *(f"{name}: {value}" for name, value in expected.items()))
+        expected = asdict(plan(settings, version, model))
+        screen.result(expected | {"settings": asdict(settings)}, *plan_lines(expected, asdict(settings)))
         return
 
     from cobalt_train.ranks import join, leave

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from cobalt_data.engines import choose_engine
 from cobalt_data.engines.base import Sampling
 from cobalt_data.errors import InputError
 from cobalt_data.templates import AUTO
@@ -123,6 +124,15 @@ class TrainConfig:
     sleep_level: int = 0  # of vllm on a GPU, while the trainer learns: 1 moves weights to the host, 2 drops them
 
     def __post_init__(self) -> None:
+        self._check_choices()
+        self._check_numbers()
+        self._check_sampling()
+        self._check_combinations()
+        self.sampling()
+        self.clip()
+        self.verpo()
+
+    def _check_choices(self) -> None:
         for name, choices in (
             ("algo", ALGORITHMS),
             ("outcome", OUTCOMES),
@@ -137,6 +147,12 @@ class TrainConfig:
         ):
             if getattr(self, name) not in choices:
                 raise InputError(f"{name} is {getattr(self, name)!r}: use one of {', '.join(map(str, choices))}")
+        if self.reward not in REWARDS and not all(self.reward.rpartition(":")):
+            raise InputError(
+                f"reward is {self.reward!r}: use one of {', '.join(REWARDS)}, or a function: rewards.py:function"
+            )
+
+    def _check_numbers(self) -> None:
         for name, least in (
             ("epochs", 1),
             ("save_every", 1),
@@ -156,14 +172,8 @@ class TrainConfig:
         ):
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: give at least {least}")
-        if self.reward not in REWARDS and not all(self.reward.rpartition(":")):
-            raise InputError(
-                f"reward is {self.reward!r}: use one of {', '.join(REWARDS)}, or a function: rewards.py:function"
-            )
-        if self.algo == "verpo" and (self.reward, self.advantage) != ("binary", "mean"):
-            raise InputError(
-                f"reward is {self.reward!r} and advantage {self.advantage!r}: verpo has its own, leave both out"
-            )
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed is {self.seed}: give an integer in [0, 2^63)")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"steps is {self.steps}: give at least 1, or leave it out for {self.epochs} epochs")
         if not 0 < self.learning_rate < 1:
@@ -172,6 +182,22 @@ class TrainConfig:
             raise InputError(f"max_grad_norm is {self.max_grad_norm}: give a number above 0")
         if self.importance_cap is not None and not self.importance_cap >= 1:
             raise InputError(f"importance_cap is {self.importance_cap}: give at least 1, or leave it out")
+        if self.engine_memory_share is not None and not 0 < self.engine_memory_share < 1:
+            raise InputError(f"engine_memory_share is {self.engine_memory_share}: give a number in (0, 1)")
+
+    def _check_sampling(self) -> None:
+        if self.temperature == 0:
+            raise InputError("temperature is 0: greedy completions of a prompt are all the same, use 1.0")
+        if self.top_p != 1:
+            raise InputError(
+                f"top_p is {self.top_p}: training needs 1.0, since a cut distribution is not the one that is trained"
+            )
+
+    def _check_combinations(self) -> None:
+        if self.algo == "verpo" and (self.reward, self.advantage) != ("binary", "mean"):
+            raise InputError(
+                f"reward is {self.reward!r} and advantage {self.advantage!r}: verpo has its own, leave both out"
+            )
         if self.importance_cap is not None and self.old_logprobs == "engine":
             raise InputError(
                 'importance_cap needs old_logprobs = "trainer": against the engine the ratio has the weight in it'
@@ -181,17 +207,6 @@ class TrainConfig:
                 f"optimizer_steps is {self.optimizer_steps}, prompts_per_step only {self.prompts_per_step}: "
                 "every update needs a prompt"
             )
-        if self.temperature == 0:
-            raise InputError("temperature is 0: greedy completions of a prompt are all the same, use 1.0")
-        if self.top_p != 1:
-            raise InputError(
-                f"top_p is {self.top_p}: training needs 1.0, since a cut distribution is not the one that is trained"
-            )
-        if self.engine_memory_share is not None and not 0 < self.engine_memory_share < 1:
-            raise InputError(f"engine_memory_share is {self.engine_memory_share}: give a number in (0, 1)")
-        self.sampling()
-        self.clip()
-        self.verpo()
 
     def sampling(self) -> Sampling:
         return Sampling(temperature=self.temperature, top_p=self.top_p, max_tokens=self.max_tokens)
@@ -231,11 +246,17 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
     settings = _read_toml(file) if file is not None else {}
     name = preset or settings.pop("preset", "paper")
     settings.pop("preset", None)
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"preset {name!r} is unknown: use one of {', '.join(PRESETS)}")
     given = {key: value for key, value in overrides.items() if value is not None}
     chosen = {**_checked(settings, str(file)), **_checked(given, "settings")}
     return TrainConfig(**{**PRESETS[name], **ALGORITHMS.get(chosen.get("algo"), {}), **chosen})
+
+
+def with_engine(config: TrainConfig, processes: int) -> TrainConfig:
+    """With the engine that `auto` means in a run of so many processes: vllm takes neither adapters nor several of them."""
+    only_embedded = config.engine == "auto" and (config.lora_rank or processes > 1)
+    return replace(config, engine="transformers" if only_embedded else choose_engine(config.engine))
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

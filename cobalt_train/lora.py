@@ -20,21 +20,24 @@ from cobalt_data.errors import InputError, one_line
 from cobalt_data.models import ADAPTER_WEIGHTS
 from cobalt_train.config import TrainConfig
 
+ALL_LINEAR = "all-linear"
 NAME, PREFIX = "default", "base_model.model."  # of an adapter and before its weights' names, as peft has it
 
 
-def adapt(model: Any, config: TrainConfig) -> Any:
-    """Puts an adapter beside the weights of `model`, in place; at first it changes nothing. The same for the same seed."""
+def adapt(model: Any, config: TrainConfig, base: Path) -> Any:
+    """Puts an adapter beside the weights of `model`, in place; at first it changes nothing. The same for the same seed.
+
+    `base` is where the model was loaded from, which may be an adapter itself. Raises InputError for targets that it lacks.
+    """
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
         raise InputError("lora_rank needs peft: pip install 'cobalt-rl[train]', or set lora_rank = 0") from None
-    targets = config.lora_targets if config.lora_targets == "all-linear" else config.lora_targets.split(",")
     adapter = LoraConfig(
-        base_model_name_or_path=model.config._name_or_path,
+        base_model_name_or_path=str(base),
         r=config.lora_rank,
         lora_alpha=config.lora_alpha,
-        target_modules=targets,
+        target_modules=_targets(model, config.lora_targets),
         task_type="CAUSAL_LM",
     )
     with torch.random.fork_rng():
@@ -43,6 +46,18 @@ def adapt(model: Any, config: TrainConfig) -> Any:
             return inject_adapter_in_model(adapter, model, NAME)
         except ValueError as error:
             raise InputError(f"lora_targets is {config.lora_targets!r}: {one_line(error)}") from None
+
+
+def _targets(model: Any, wanted: str) -> str | list[str]:
+    """As peft takes them; peft itself passes over a name that is not there, if another one is."""
+    if wanted == ALL_LINEAR:
+        return wanted
+    targets = [target.strip() for target in wanted.split(",")]
+    names = [f".{name}" for name, _ in model.named_modules()]
+    for target in targets:
+        if not any(name.endswith(f".{target}") for name in names):
+            raise InputError(f"lora_targets is {wanted!r}: the model has no module {target!r}; {ALL_LINEAR} takes all")
+    return targets
 
 
 def is_adapted(model: Any) -> bool:
@@ -67,4 +82,6 @@ def restore_adapter(model: Any, checkpoint: Path) -> None:
         unprefixed = {name.removeprefix(PREFIX): weight for name, weight in weights.items()}
         set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)
     except (OSError, SafetensorError, RuntimeError, KeyError) as error:
-        raise InputError(f"{checkpoint} is damaged ({error}): remove it to resume from the one before") from None
+        raise InputError(
+            f"{checkpoint} is damaged ({one_line(error)}): remove it to resume from the one before"
+        ) from None

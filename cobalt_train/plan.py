@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
 
 from cobalt_data.dataset import Version
-from cobalt_data.models import resolve_model
+from cobalt_data.engines.transformers import context_limit
+from cobalt_data.models import load_skeleton, resolve_model
+from cobalt_data.split import TRAIN, VALIDATION
 from cobalt_data.tokens import token_counter
 from cobalt_train.algorithms import online_template
-from cobalt_train.config import TrainConfig
-from cobalt_train.prompts import load_problems, load_prompts, longest_prompt, total_steps
+from cobalt_train.config import TrainConfig, with_engine
+from cobalt_train.lora import adapt
+from cobalt_train.prompts import PromptSet, groups_per_step, load_problems, load_prompts, longest_prompt, total_steps
 from cobalt_train.rewarding import load_reward
 
 BYTES = {"float32": 4, "bfloat16": 2}
@@ -20,12 +23,14 @@ BYTES = {"float32": 4, "bfloat16": 2}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Of a run. Tokens are per step, with completions as long as they may get; `plain_tokens` without a shared prompt.
+    """Of a run in one process. Tokens are per step, with completions as long as they may get.
 
-    Whole trajectories count without feedback, whose length nobody knows yet.
-    `weight_bytes` are masters, gradients, both moments, the engine's copy and the reference; activations come on top.
+    `forward_tokens` are those that the policy computes once to learn, `plain_tokens` the same without a shared prompt. Whole
+    trajectories count without feedback, whose length nobody knows yet. `weight_bytes` are masters, the gradients and moments of
+    what is trained, the engine's copy and the reference; activations come on top.
     """
 
+    engine: str
     prompts: int
     prompts_too_long: int
     steps: int
@@ -35,45 +40,62 @@ class Plan:
     updates_per_step: int
     prompt_tokens: int
     generated_tokens: int
-    trained_tokens: int
+    forward_tokens: int
     plain_tokens: int
     parameters: int
+    trained_parameters: int
     weight_bytes: int
 
 
 def plan(config: TrainConfig, version: Version, model: str) -> Plan:
-    """Raises InputError where `Trainer` would, for reasons of the dataset or the model's name."""
+    """Raises InputError where `Trainer` would, for reasons of the dataset, the reward or the model's name and shape."""
     load_reward(config.reward)
+    config = with_engine(config, processes=1)
     resolved = resolve_model(model)
-    shape = AutoConfig.from_pretrained(resolved.path)
-    limit, count_tokens = longest_prompt(config, shape.max_position_embeddings), token_counter(model)
-    if config.algo == "cobalt":
-        prompts, turns = load_prompts(version, count_tokens, limit), 1
-    else:
-        template = online_template(version, resolved.name, config)
-        prompts, turns = load_problems(version, template, count_tokens, limit), config.turns
-    with torch.device("meta"):
-        network = AutoModelForCausalLM.from_config(shape)
-    parameters = sum(parameter.numel() for parameter in network.parameters())
-    masters = 5 if config.kl_coefficient else 4  # weights, gradients, two moments; the reference
-    groups = min(config.prompts_per_step, len(prompts.by_id))
+    network = load_skeleton(resolved)
+    prompts = _prompts(config, version, model, network.config, TRAIN)
+    if config.eval_every:
+        _prompts(config, version, model, network.config, VALIDATION)
+    bare = sum(weight.numel() for weight in network.parameters())
+    if config.lora_rank:
+        with torch.device("meta"):
+            adapt(network, config, resolved.path)
+    parameters = sum(weight.numel() for weight in network.parameters())
+    trained = parameters - bare if config.lora_rank else parameters
+    reference = bare if config.kl_coefficient else 0
+    groups = groups_per_step(config, len(prompts.by_id))
+    turns = 1 if config.algo == "cobalt" else config.turns
     prompt_tokens = round(groups * prompts.prompt_tokens / len(prompts.by_id))
     written = groups * config.group_size * config.max_tokens  # in one turn; later prompts hold what was written before
     generated = turns * written
     plain = config.group_size * turns * prompt_tokens + sum(range(turns)) * written + generated
     steps = total_steps(config, len(prompts.by_id))
     return Plan(
+        engine=config.engine,
         prompts=len(prompts.by_id),
         prompts_too_long=prompts.too_long,
         steps=steps,
-        epochs=steps * config.prompts_per_step / len(prompts.by_id),
+        epochs=steps * groups / len(prompts.by_id),
         groups_per_step=groups,
         completions_per_step=groups * config.group_size * turns,
-        updates_per_step=config.optimizer_steps,
+        updates_per_step=min(config.optimizer_steps, groups) if turns == 1 else config.optimizer_steps,
         prompt_tokens=prompt_tokens,
         generated_tokens=generated,
-        trained_tokens=prompt_tokens + (turns - 1) * written + generated if config.shared_prefix else plain,
+        forward_tokens=prompt_tokens + (turns - 1) * written + generated if config.shared_prefix else plain,
         plain_tokens=plain,
         parameters=parameters,
-        weight_bytes=parameters * (masters * BYTES["float32"] + BYTES[config.engine_dtype]),
+        trained_parameters=trained,
+        weight_bytes=BYTES["float32"] * (parameters + 3 * trained + reference)
+        + BYTES[config.engine_dtype] * parameters,
     )
+
+
+def _prompts(config: TrainConfig, version: Version, model: str, shape: Any, side: str) -> PromptSet[Any]:
+    """Those of a side, as the algorithm will find them."""
+    context = (
+        context_limit(shape) if config.engine == "transformers" else shape.get_text_config().max_position_embeddings
+    )
+    limit, count_tokens = longest_prompt(config, context), token_counter(model)
+    if config.algo == "cobalt":
+        return load_prompts(version, count_tokens, limit, side)
+    return load_problems(version, online_template(version, model, config), count_tokens, limit, side)

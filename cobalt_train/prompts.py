@@ -33,7 +33,8 @@ class PromptSet(Generic[Item]):
     prompt_tokens: int  # of all that fit
 
     def take(self, seed: int, cursor: int, count: int) -> dict[str, Item]:
-        """The `count` prompts from `cursor` on, in order; a step may reach from one epoch into the next."""
+        """The `count` prompts from `cursor` on, in order. They may reach from one epoch into the next; one that both
+        have is there once."""
         ids = tuple(self.by_id)
         places = (divmod(cursor + offset, len(ids)) for offset in range(count))
         taken = (_order(ids, seed, epoch)[place] for epoch, place in places)
@@ -102,6 +103,11 @@ def longest_prompt(config: TrainConfig, context: int) -> int:
     return min(config.max_prompt_tokens, context - config.max_tokens)
 
 
+def groups_per_step(config: TrainConfig, prompts: int) -> int:
+    """As set, or all prompts where there are fewer: a step takes none of them twice."""
+    return min(config.prompts_per_step, prompts)
+
+
 def total_steps(config: TrainConfig, prompts: int) -> int:
     """The steps of a run over so many prompts."""
-    return config.steps or math.ceil(config.epochs * prompts / config.prompts_per_step)
+    return config.steps or math.ceil(config.epochs * prompts / groups_per_step(config, prompts))

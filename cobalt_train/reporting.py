@@ -55,6 +55,18 @@ def _cell(score: TurnScore | HackRate | None) -> str:
     return f"{share:6.1%} [{score.low:.1%}, {score.high:.1%}]"
 
 
+def plan_lines(expected: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """What a run would do and take, and its settings as they stand in a file."""
+    return [
+        *(
+            f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}"
+            for name, value in expected.items()
+        ),
+        "",
+        *(f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None),
+    ]
+
+
 def step_line(metrics: Mapping[str, Any]) -> str:
     """One step of training, as the screen shows it."""
     parts = [f"step {metrics['step']}/{metrics['steps']}"]

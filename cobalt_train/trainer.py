@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cobalt_data.dataset import Version
-from cobalt_data.engines import choose_engine, engine_class
+from cobalt_data.engines import engine_class
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
@@ -32,12 +32,12 @@ from cobalt_train.checkpoint import (
     open_output,
     save_checkpoint,
 )
-from cobalt_train.config import TrainConfig
+from cobalt_train.config import TrainConfig, with_engine
 from cobalt_train.journal import Journal
 from cobalt_train.learner import Learner
 from cobalt_train.lora import adapt, restore_adapter
 from cobalt_train.metrics import step_metrics, step_samples
-from cobalt_train.prompts import total_steps
+from cobalt_train.prompts import groups_per_step, total_steps
 from cobalt_train.ranks import Ranks, join, whole_weights
 from cobalt_train.validation import validate
 from sandbox import Pool
@@ -80,27 +80,31 @@ class Trainer:
         self._output = output
         self._ranks = ranks = join()
         resolved = resolve_model(model)
-        only_embedded = config.engine == "auto" and (config.lora_rank or ranks.size > 1)
-        engine = "transformers" if only_embedded else choose_engine(config.engine)
-        self._config = config = replace(config, engine=engine)
+        self._config = config = with_engine(config, ranks.size)
         if config.lora_rank and ranks.size > 1:
             raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
         self.engine = _open_engine(config, resolved, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._validation = open_algorithm(version, self.engine, pool, config, VALIDATION) if config.eval_every else None
         self._prompts = self._algorithm.prompts
+        self._groups = groups_per_step(config, len(self._prompts.by_id))
         self.steps = total_steps(config, len(self._prompts.by_id))
         self._run = RunIdentity(version.id, resolved.name, resolved.revision, self._algorithm.template, asdict(config))
-        self._held = ExitStack()
-        if ranks.writes:
-            self._held.enter_context(held_output(output))
-            open_output(output, self._run, resume)
-        ranks.wait()
+        with ExitStack() as held:
+            if ranks.writes:
+                held.enter_context(held_output(output))
+                open_output(output, self._run, resume)
+            ranks.wait()
+            self._restore(resolved)
+            self._held = held.pop_all()
 
+    def _restore(self, resolved: ResolvedModel) -> None:
+        """Stands where the last checkpoint does, or at the beginning."""
+        config, ranks, output = self._config, self._ranks, self._output
         checkpoint = latest_checkpoint(output)
         policy = _load_policy(config, resolved, checkpoint).to(ranks.device)
         reference = load_model(resolved, "float32").to(ranks.device) if config.kl_coefficient else None
-        longest = config.max_prompt_tokens + config.max_tokens
+        longest = min(config.max_prompt_tokens + config.max_tokens, self.engine.context)
         self.learner = Learner(policy, reference, resolved.name, longest, config, ranks)
         self._state = load_state(checkpoint, policy, self.learner.optimizer, ranks) if checkpoint else TrainState()
         self.learner.updates = self._state.updates
@@ -148,7 +152,7 @@ class Trainer:
     def _practise(self, step: int) -> Practice:
         """What all processes did, each with consecutive prompts of the step."""
         config = self._config
-        prompts = self._prompts.take(config.seed, self._state.cursor, config.prompts_per_step)
+        prompts = self._prompts.take(config.seed, self._state.cursor, self._groups)
         own = {prompt_id: prompts[prompt_id] for prompt_id in self._ranks.share(list(prompts))}
         return merged(self._ranks.gather(self._algorithm.practise(step, own) if own else None))
 
@@ -164,7 +168,7 @@ class Trainer:
         self.engine.update_weights(whole_weights(self.learner.model))
         handed_over = time.perf_counter()
 
-        cursor = self._state.cursor + config.prompts_per_step
+        cursor = self._state.cursor + self._groups
         self._state = replace(self._state, step=step, updates=self.learner.updates, cursor=cursor)
         metrics = {"step": step, "steps": self.steps, "epoch": self._state.cursor / len(self._prompts.by_id)}
         metrics |= step_metrics(practice.groups, practice.lesson, figures)
@@ -190,7 +194,7 @@ def _load_policy(config: TrainConfig, resolved: ResolvedModel, checkpoint: Path 
     if not config.lora_rank:
         start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
         return load_model(start, "float32")
-    policy = adapt(load_model(resolved, "float32"), config)
+    policy = adapt(load_model(resolved, "float32"), config, resolved.path)
     if checkpoint:
         restore_adapter(policy, checkpoint)
     return policy
@@ -212,8 +216,12 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
             trains=True,
             sleep_level=config.sleep_level,
         )
+    if config.engine_memory_share is not None or config.sleep_level:
+        raise InputError(
+            "engine transformers has no memory to share and does not sleep: leave out engine_memory_share and sleep_level"
+        )
     served = load_model(resolved, config.engine_dtype)
     if config.lora_rank:
-        adapt(served, config)
+        adapt(served, config, resolved.path)
     served.to(ranks.device)
     return engine(served, load_tokenizer(resolved), name=resolved.name, revision=resolved.revision)

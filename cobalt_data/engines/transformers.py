@@ -31,7 +31,7 @@ class TransformersEngine(TokenEngine):
     def __init__(self, model: Any, tokenizer: Any, *, name: str, revision: str) -> None:
         """Serves `model` as it is, in its dtype and on its device; the caller may share it and change its weights."""
         _refuse_foreign_layers(model, name)
-        context = _context_limit(model.config.get_text_config())
+        context = context_limit(model.config)
         ends = stop_ids(tokenizer, model.generation_config)
         super().__init__(tokenizer, name=name, revision=revision, context=context, stop_ids=ends)
         self.module = model
@@ -65,10 +65,11 @@ class TransformersEngine(TokenEngine):
         """Nothing to give back: the weights go with the object."""
 
 
-def _context_limit(config: Any) -> int:
+def context_limit(config: Any) -> int:
     """The longest row that the attention of `decoding` computes as the model defines it."""
-    positions: int = config.max_position_embeddings
-    return min(positions, getattr(config, "sliding_window", None) or positions)
+    text = config.get_text_config()
+    positions: int = text.max_position_embeddings
+    return min(positions, getattr(text, "sliding_window", None) or positions)
 
 
 def _refuse_foreign_layers(model: Any, name: str) -> None:

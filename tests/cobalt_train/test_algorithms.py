@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import toy
@@ -84,6 +85,14 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(train, algo):
     assert metrics(train(algo, "parts", words=["one"], turns=2, resume=True).run()) == whole
 
 
+def test_a_run_is_not_resumed_with_other_words_under_the_same_name(train, config):
+    train("grpo-mt", words=["one"], steps=1).run()
+    file = Path(config("grpo-mt").template)
+    file.write_text(file.read_text().replace('no_code = "hm hm"', 'no_code = "hm"'))
+    with pytest.raises(InputError, match="another template or other words in it"):
+        train("grpo-mt", words=["one"], resume=True)
+
+
 def test_every_turn_is_trained_with_the_very_prompt_that_was_served(train):
     trainer = train("grpo-mt", group_size=4)
     practice = trainer._practise(1)
@@ -147,7 +156,7 @@ def test_the_plan_of_whole_trajectories_counts_every_turn(config, toy_model, mak
     version = open_version(make_version(prompts=False).dataset)
     expected = plan(config("grpo-mt", turns=2), version, toy_model)
     assert (expected.prompts, expected.completions_per_step, expected.generated_tokens) == (3, 3 * 8 * 2, 3 * 8 * 2 * 3)
-    assert expected.plain_tokens - expected.trained_tokens == 15 * expected.prompt_tokens
+    assert expected.plain_tokens - expected.forward_tokens == 15 * expected.prompt_tokens
 
 
 def attempts(*passes):

@@ -1,4 +1,5 @@
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,7 @@ def test_flags_override_the_file_and_the_file_its_preset(tmp_path):
         ("group_size = 8.0", "group_size is 8.0: give a value of type int"),
         ("group_size = ", "is not valid TOML"),
         ('preset = "papre"', "preset 'papre' is unknown"),
+        ('preset = ["paper"]', r"preset \['paper'\] is unknown"),
         ("[optimizer]\nlr = 1", "'optimizer' is no setting"),
     ],
 )
@@ -77,6 +79,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ({"temperature": 0.0}, "temperature is 0"),
         ({"group_size": 1}, "group_size is 1: give at least 2"),
         ({"steps": 0}, "steps is 0"),
+        ({"seed": 2**64}, f"seed is {2**64}: give an integer in"),
+        ({"seed": -1}, "seed is -1: give an integer in"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"kl_coefficient": float("nan")}, "kl_coefficient is nan"),
@@ -92,6 +96,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_settings_without_meaning_are_refused_by_name(settings, message):
     with pytest.raises(InputError, match=message):
         TrainConfig(**settings)
+
+
+def test_the_manual_names_every_setting():
+    manual = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    assert not [name for name in asdict(TrainConfig()) if f"`{name}`" not in manual]
 
 
 def test_what_a_resumed_run_may_change_are_settings():

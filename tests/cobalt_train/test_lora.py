@@ -1,6 +1,7 @@
 """An adapter is trained beside weights that stay as they are; what is saved loads as a plain model and as peft's."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from transformers import AutoModelForCausalLM
 from cobalt_data.errors import InputError
 from cobalt_data.models import load_model, resolve_model
 from cobalt_train.lora import adapt
+from cobalt_train.plan import plan
 from cobalt_train.scoring import score
 from cobalt_train.trainer import Trainer
 
@@ -20,8 +22,8 @@ PROMPT = [3, 4, 6]
 
 @pytest.fixture
 def trainer(toy_model, toy_version, pool, tmp_path):
-    def make(name="run", resume=False, **settings):
-        return Trainer(replace(CONFIG, **settings), toy_version, toy_model, tmp_path / name, pool=pool, resume=resume)
+    def make(name="run", resume=False, model=toy_model, **settings):
+        return Trainer(replace(CONFIG, **settings), toy_version, model, tmp_path / name, pool=pool, resume=resume)
 
     return make
 
@@ -60,7 +62,7 @@ def test_a_resumed_adapter_is_that_of_an_uninterrupted_run(trainer):
 
 def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_llama):
     before = score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs
-    adapt(tiny_llama, CONFIG)
+    adapt(tiny_llama, CONFIG, Path("base"))
     torch.testing.assert_close(score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs, before)
     assert {name.split(".lora_")[0].split(".")[-1] for name, w in tiny_llama.named_parameters() if w.requires_grad} == {
         "q_proj",
@@ -75,4 +77,29 @@ def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_ll
 
 def test_targets_that_the_model_lacks_are_named(tiny_llama):
     with pytest.raises(InputError, match="lora_targets is 'nowhere'"):
-        adapt(tiny_llama, replace(CONFIG, lora_targets="nowhere"))
+        adapt(tiny_llama, replace(CONFIG, lora_targets="nowhere"), Path("base"))
+    with pytest.raises(InputError, match="lora_targets is 'q_proj, nowhere': the model has no module 'nowhere'"):
+        adapt(tiny_llama, replace(CONFIG, lora_targets="q_proj, nowhere"), Path("base"))
+
+
+def test_targets_may_stand_apart(tiny_llama):
+    adapt(tiny_llama, replace(CONFIG, lora_targets="q_proj, v_proj"), Path("base"))
+    trained = {name.split(".lora_")[0] for name, weight in tiny_llama.named_parameters() if weight.requires_grad}
+    assert {name.rpartition(".")[2] for name in trained} == {"q_proj", "v_proj"}
+
+
+def test_an_adapter_of_an_adapted_model_loads_with_both(trainer):
+    first = trainer("first", steps=1).run()
+    second = trainer("second", steps=1, model=str(first.checkpoint))
+    saved = load_model(resolve_model(str(second.run().checkpoint)), "float32")
+    ((drawn,),) = second.engine.complete_tokens([PROMPT], [[0]], CONFIG.sampling())
+    scored = score(saved, [(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
+    torch.testing.assert_close(scored, torch.tensor(drawn.logprobs), rtol=1e-4, atol=1e-4)
+
+
+def test_the_plan_knows_that_the_adapter_alone_has_gradients_and_moments(trainer, toy_version, toy_model):
+    expected = plan(replace(CONFIG, kl_coefficient=1e-3), toy_version, toy_model)
+    weights = trainer().learner.model.parameters()
+    assert expected.trained_parameters == sum(weight.numel() for weight in weights if weight.requires_grad)
+    base = expected.parameters - expected.trained_parameters
+    assert expected.weight_bytes == 4 * (3 * base + 5 * expected.trained_parameters)

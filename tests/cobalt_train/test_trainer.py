@@ -11,6 +11,7 @@ import torch
 from toy import CONFIG
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from cobalt_train import rollout
 from cobalt_train.scoring import score
 from cobalt_train.trainer import Trainer
 
@@ -23,9 +24,11 @@ def timeless(path: Path) -> list[dict]:
 
 @pytest.fixture
 def train(toy_model, toy_version, pool, tmp_path):
-    def run(name="run", config=CONFIG, resume=False, version=toy_version, model=toy_model, **settings):
-        trainer = Trainer(replace(config, **settings), version, model, tmp_path / name, pool=pool, resume=resume)
-        return trainer, trainer.run()
+    def run(name="run", config=CONFIG, resume=False, progress=None, **settings):
+        trainer = Trainer(
+            replace(config, **settings), toy_version, toy_model, tmp_path / name, pool=pool, resume=resume
+        )
+        return trainer, trainer.run(progress)
 
     return run
 
@@ -75,6 +78,7 @@ def test_metrics_say_what_happened(train):
         {"optimizer_steps": 3, "importance_cap": 2.0, "kl_coefficient": 0.1, "kl": "k3"},
         {"optimizer_steps": 2, "old_logprobs": "engine"},
         {"shared_prefix": False},
+        {"temperature": 0.6},
         {"compute_dtype": "bfloat16", "engine_dtype": "bfloat16"},
     ],
     ids=str,
@@ -96,16 +100,41 @@ def test_micro_batches_and_the_plain_path_change_nothing_but_rounding(train):
             torch.testing.assert_close(weight, reference[name], rtol=1e-3, atol=2e-4)
 
 
-def test_a_resumed_run_has_the_metrics_and_weights_of_an_uninterrupted_one(train):
-    _, whole = train("whole", optimizer_steps=2)
-    train("parts", steps=1, optimizer_steps=2)
-    train("parts", steps=3, optimizer_steps=2, resume=True)
-    _, parts = train("parts", steps=4, optimizer_steps=2, resume=True)
+@pytest.mark.parametrize("prompts", [3, 2], ids=["at the end of an epoch", "within an epoch"])
+def test_a_resumed_run_has_the_metrics_and_weights_of_an_uninterrupted_one(train, prompts):
+    settings = {"optimizer_steps": 2, "prompts_per_step": prompts}
+    _, whole = train("whole", **settings)
+    train("parts", steps=1, **settings)
+    train("parts", steps=3, resume=True, **settings)
+    _, parts = train("parts", steps=4, resume=True, **settings)
     assert timeless(parts.metrics) == timeless(whole.metrics)
     assert parts.samples.read_text() == whole.samples.read_text()
     assert (parts.checkpoint / "model.safetensors").read_bytes() == (
         whole.checkpoint / "model.safetensors"
     ).read_bytes()
+
+
+def test_a_run_interrupted_before_its_first_checkpoint_begins_again(train):
+    def interrupt(metrics):
+        raise KeyboardInterrupt
+
+    _, whole = train("whole", steps=2)
+    with pytest.raises(KeyboardInterrupt):
+        train("parts", steps=2, save_every=2, progress=interrupt)
+    _, parts = train("parts", steps=2, save_every=2, resume=True)
+    assert timeless(parts.metrics) == timeless(whole.metrics)
+
+
+def test_the_calls_of_the_engine_in_a_step_do_not_change_what_is_drawn(train, monkeypatch):
+    _, whole = train("whole", steps=1)
+    monkeypatch.setattr(rollout, "ROWS_PER_CALL", CONFIG.group_size)
+    _, parts = train("parts", steps=1)
+    assert parts.samples.read_text() == whole.samples.read_text()
+
+
+def test_a_step_takes_all_prompts_where_there_are_fewer_than_it_could(train):
+    _, result = train(steps=None, epochs=2, prompts_per_step=128)
+    assert [row["epoch"] for row in timeless(result.metrics)] == [1.0, 2.0]
 
 
 def test_a_run_killed_between_checkpoints_resumes_to_the_same_metrics(train, toy_model, toy_version, tmp_path):

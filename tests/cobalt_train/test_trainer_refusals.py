@@ -2,12 +2,14 @@
 
 import json
 import resource
+import shutil
 from dataclasses import replace
 
 import pytest
 import torch
 import toy
 
+from cobalt_data import engines
 from cobalt_data.dataset import open_version
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.models import checkpoint_directory
@@ -71,7 +73,7 @@ def test_a_directory_with_other_things_in_it_is_left_alone(trainer, tmp_path):
     (tmp_path / "run" / "thesis.txt").write_text("precious")
     with pytest.raises(InputError, match="is not empty and holds no run"):
         trainer()
-    with pytest.raises(InputError, match="holds no run to resume"):
+    with pytest.raises(InputError, match="holds no run to resume: begin one without --resume"):
         trainer(resume=True)
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["thesis.txt"]
 
@@ -167,6 +169,23 @@ def test_a_full_disk_at_a_checkpoint_is_one_line_and_leaves_the_earlier_one(trai
     assert trainer(resume=True).run().checkpoint.name == "checkpoint-000002"
 
 
+@pytest.mark.parametrize("content", [b"", b"torn", b"PK\x03\x04 torn"])
+def test_a_damaged_optimizer_is_one_line_that_says_what_to_remove(trainer, content):
+    last = trainer().run().checkpoint
+    (last / "optimizer.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"checkpoint-000002 is damaged .*: remove it to resume") as refused:
+        trainer(steps=3, resume=True)
+    assert "\n" not in str(refused.value)
+    shutil.rmtree(last)
+    assert trainer(steps=3, resume=True).run().steps == 3
+
+
+def test_what_the_embedded_engine_has_not_is_refused(trainer):
+    for setting in ({"engine_memory_share": 0.5}, {"sleep_level": 1}):
+        with pytest.raises(InputError, match="leave out engine_memory_share and sleep_level"):
+            trainer(**setting)
+
+
 def test_only_the_last_checkpoints_are_kept(trainer, tmp_path):
     trainer(steps=4, keep_last=2).run()
     assert [path.name for path in sorted((tmp_path / "run").glob("checkpoint-*"))] == [
@@ -186,5 +205,25 @@ def test_a_sandbox_that_fails_masks_rows_and_rewards_nothing(trainer, pool, tmp_
 def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_version):
     expected = plan(CONFIG, open_version(toy_version.dataset), toy_model)
     assert (expected.steps, expected.groups_per_step, expected.completions_per_step) == (2, 3, 24)
-    assert expected.plain_tokens - expected.trained_tokens == 7 * expected.prompt_tokens > 0
+    assert expected.plain_tokens - expected.forward_tokens == 7 * expected.prompt_tokens > 0
     assert expected.weight_bytes == expected.parameters * (16 + 4)
+    assert (expected.engine, expected.epochs, expected.trained_parameters) == (
+        engines.choose_engine("auto"),
+        2.0,
+        expected.parameters,
+    )
+
+
+def test_the_plan_of_more_prompts_than_there_are_is_that_of_all(toy_model, toy_version):
+    config = replace(CONFIG, steps=None, epochs=2, prompts_per_step=128, optimizer_steps=5)
+    expected = plan(config, toy_version, toy_model)
+    assert (expected.steps, expected.epochs, expected.groups_per_step, expected.updates_per_step) == (2, 2.0, 3, 3)
+
+
+def test_the_plan_refuses_what_the_run_would(toy_model, toy_version, tmp_path):
+    with pytest.raises(InputError, match="no prompts in the split validation"):
+        plan(replace(CONFIG, eval_every=1), toy_version, toy_model)
+    shutil.copytree(toy_model, tmp_path / "broken")
+    (tmp_path / "broken" / "config.json").write_text("{")
+    with pytest.raises(InputError, match=r"model '.*broken' cannot be read"):
+        plan(CONFIG, toy_version, str(tmp_path / "broken"))

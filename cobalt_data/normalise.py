@@ -79,7 +79,7 @@ class _Scope:
 
     def where_bound(self, name: str) -> _Scope | None:
         """The scope whose `name` is meant here, as Python resolves it; None if only a builtin can be meant."""
-        if name in self.module_names:
+        if name in self.module_names and self.parent is not None:
             return self._module().where_bound(name)
         if name in self.bound and name not in self.outer_names:
             return self
@@ -119,6 +119,7 @@ class _Names(ast.NodeVisitor):
         self.module = self.scope = _Scope(parent=None)
         self.occurrences: list[_Occurrence] = []
         self.parameters: list[_Occurrence] = []
+        self.imports: list[tuple[_Scope, str]] = []  # names that are brought in as they are
         self.class_names: set[str] = set()  # bound by a class body, hence attributes as well
         self.keywords: set[str] = set()
         self.reads: set[str] = set()
@@ -127,6 +128,8 @@ class _Names(ast.NodeVisitor):
         if self.reads & NAME_LOOKUPS:
             return
         self.module.fixed.update(keep)
+        for scope, name in self.imports:
+            (scope.where_bound(name) or scope).fixed.add(name)
         for parameter in self.parameters:
             if parameter.name in self.keywords:
                 parameter.scope.fixed.add(parameter.name)
@@ -217,7 +220,7 @@ class _Names(ast.NodeVisitor):
         else:
             name = node.name.partition(".")[0]
             self.scope.bound.add(name)
-            self.scope.where_bound(name).fixed.add(name)  # type: ignore[union-attr]
+            self.imports.append((self.scope, name))
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         if node.type is not None:

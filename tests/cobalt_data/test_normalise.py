@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cobalt_data.normalise import normalise_program
+from cobalt_data.normalise import NOT_PARSED, normalise_program, normalise_programs
 
 ORIGINAL = '''
 import sys
@@ -85,6 +85,19 @@ def test_nonlocal_and_match_names_are_the_programs_own():
     one = "def f():\n n = 0\n def g():\n  nonlocal n\n  n += 1\n return g\nmatch [1]:\n case [first, *rest]: print(first, rest)"
     other = re.sub(r"\b(first|rest|n)\b", lambda name: f"other_{name[0]}", one)
     assert normalise_program(one) == normalise_program(other)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "global n\nn = 1\nprint(n)",
+        "def f():\n def g():\n  nonlocal n\n  import n\n n = 1\n",
+        "def f():\n nonlocal n\n import n\n",
+    ],
+)
+def test_a_name_that_is_declared_where_it_cannot_be_or_bound_only_later_is_no_obstacle(program):
+    assert not normalise_program(program).startswith(NOT_PARSED)
+    assert normalise_programs([(program, ())]) == [normalise_program(program)]
 
 
 def test_the_entry_point_keeps_its_name():

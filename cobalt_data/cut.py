@@ -103,19 +103,19 @@ class Candidate:
         sample_index: int,
         is_perturbed: bool,
         pass_rates: Sequence[float],
+        public_pass_rates: Sequence[float | None],
         verdicts: Sequence[Sequence[str]],
     ) -> Candidate:
-        """From what each program earned over all tests, and what its public tests said."""
-        passes_public = [all(verdict == Verdict.PASSED for verdict in told) if told else None for told in verdicts]
+        """From what each program earned over all tests and over the public ones, and what the latter are said to have said."""
+        passes_public = map(_was_told_to_pass, public_pass_rates, verdicts)
         return cls(trajectory_id, sample_index, is_perturbed, tuple(pass_rates), tuple(passes_public))
 
 
-def _was_told_to_pass(turn: Mapping[str, Any], is_perturbed: bool) -> bool | None:
-    if turn["public_pass_rate"] is None:
-        return None
-    if is_perturbed and turn["public"]:
-        return all(outcome["verdict"] == Verdict.PASSED for outcome in turn["public"])
-    return bool(turn["public_pass_rate"] == 1.0)
+def _was_told_to_pass(public_pass_rate: float | None, verdicts: Sequence[str]) -> bool | None:
+    """Verdicts count before the rate, which is that of the true tests; trajectories of others may have the rate alone."""
+    if verdicts:
+        return all(verdict == Verdict.PASSED for verdict in verdicts)
+    return None if public_pass_rate is None else public_pass_rate == 1.0
 
 
 @dataclass(slots=True)
@@ -158,6 +158,7 @@ def _by_problem(version: Version) -> Iterator[tuple[str, list[Candidate]]]:
 _PASS_RATES = """
     SELECT split, problem_id, trajectory_id, sample_index, perturbation IS NOT NULL,
            list_transform(json_extract(turns, '$[*].pass_rate'), lambda rate: CAST(rate AS DOUBLE)),
+           list_transform(json_extract(turns, '$[*].public_pass_rate'), lambda rate: CAST(rate AS DOUBLE)),
            list_transform(json_extract(turns, '$[*].public'), lambda told: json_extract_string(told, '$[*].verdict'))
     FROM read_parquet($trajectories)
     ORDER BY split, problem_id, trajectory_id

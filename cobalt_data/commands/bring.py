@@ -70,7 +70,7 @@ def import_(
     change = found.as_change(
         source, format=format or "embedded", difficulty=difficulty, check_solutions=check_solutions, **settings
     )
-    fields |= {"rows_in": found.rows_in, "rows_out": len(found.problems), "dropped": found.dropped}
+    fields |= {"rows_in": found.rows_in, "rows_out": found.rows_out, "dropped": found.dropped}
     screen.version(commit(change, dataset=output), **fields)
 
 
@@ -81,6 +81,7 @@ def merge(
         str, typer.Option(help="Of problems that stand on two sides: refuse, or leave-out with all made from them.")
     ] = "refuse",
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Several collections become one, whatever their order. Rows that contradict each other are refused by name."""
     from cobalt_data.commit import commit
@@ -89,7 +90,10 @@ def merge(
     from cobalt_data.merge import merge as verb
 
     versions = [open_version(dataset) for dataset in datasets]
-    Screen(json).version(commit(verb(versions, MergeConfig(sides)), in_order(versions), output))
+    screen = Screen(json, quiet)
+    with screen.bar("merging", stays=False):
+        version = commit(verb(versions, MergeConfig(sides)), in_order(versions), output)
+    screen.version(version)
 
 
 def _checked(found: Any, backend: str, screen: Screen) -> tuple[Any, dict[str, int]]:

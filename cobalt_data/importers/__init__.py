@@ -11,14 +11,14 @@ Left out: writing a dataset (`cobalt_data.commit`) and running solutions (`cobal
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cobalt_data.errors import InputError
-from cobalt_data.ids import canonical_json
+from cobalt_data.ids import canonical_json, digest
 from cobalt_data.importers.fields import BadRow, UnusableRow
 from cobalt_data.importers.formats import EMBEDDED, FORMATS, OWN, TO_PROBLEM, looks_like
 from cobalt_data.importers.imported import Imported
@@ -35,6 +35,7 @@ from sandbox.judging import payload
 __all__ = ["FORMATS", "ImportConfig", "Imported", "import_problems"]
 
 Typed = Problem | Trajectory | Prompt
+Identity = tuple[str, str]  # table and id
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,7 @@ def _embedded(source: str | Path | None, limit: int | None) -> Imported:
 @dataclass(slots=True)
 class _Found:
     skip_bad_rows: bool
-    rows: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in TABLES})  # by table and id
-    places: dict[tuple[str, str], str] = field(default_factory=dict)
+    kept: dict[Identity, tuple[Sequence[Typed], str]] = field(default_factory=dict)  # what a row holds, and its place
     read: Counter[str] = field(default_factory=Counter)
     left_out: dict[str, Counter[str]] = field(default_factory=dict)
     bad_rows: list[str] = field(default_factory=list)
@@ -109,8 +109,7 @@ class _Found:
     def add(self, row: SourceRow, config: ImportConfig) -> None:
         self.read[row.table] += 1
         try:
-            for typed in _to_typed(row, config):
-                self._keep(typed, row.place)
+            self._keep(_to_typed(row, config), row.place)
         except BadRow as error:
             message = f"{row.place}: {error}"
             if not (self.skip_bad_rows or isinstance(error, UnusableRow)):
@@ -118,27 +117,28 @@ class _Found:
             self.left_out.setdefault(row.table, Counter())[error.reason] += 1
             self.bad_rows.append(message)
 
-    def _keep(self, typed: Typed, place: str) -> None:
-        table, row_id = _identity(typed)
-        before = self.rows[table].get(row_id)
-        if before is not None:
-            first = self.places[table, row_id]
-            if before == typed:
-                raise UnusableRow("repeated row", f"is the row at {first} again")
-            name = (
-                typed.metadata["origin_id"] if isinstance(typed, Problem) and "origin_id" in typed.metadata else row_id
-            )
-            raise BadRow("duplicate id", f"id {name!r} was used before, at {first}: make ids unique")
-        self.rows[table][row_id] = typed
-        self.places[table, row_id] = place
+    def _keep(self, typed: Sequence[Typed], place: str) -> None:
+        """Of several rows with one id, where bad rows may be skipped, the same one is kept whatever their order."""
+        identity = _identity(typed[0])
+        before, first = self.kept.setdefault(identity, (typed, place))
+        if before is typed:
+            return
+        if before == typed:
+            raise UnusableRow("repeated row", f"is the row at {first} again")
+        self.kept[identity] = min((before, first), (typed, place), key=lambda each: _content(each[0]))
+        origin = typed[0].metadata.get("origin_id") if isinstance(typed[0], Problem) else None
+        raise BadRow("duplicate id", f"id {origin or identity[1]!r} was used before, at {first}: make ids unique")
 
     def as_imported(self, source: str) -> Imported:
         if not self.read:
             raise InputError(f"{source} holds no rows: nothing to import")
-        if not any(self.rows.values()):
+        if not self.kept:
             count = self.read.total()
             raise InputError(f"{source}: none of its {count} rows could be imported; the first: {self.bad_rows[0]}")
-        in_order = {table: [found[row_id] for row_id in sorted(found)] for table, found in self.rows.items()}
+        found = {_identity(typed): typed for row, _ in self.kept.values() for typed in row}
+        in_order: dict[str, list[Any]] = {name: [] for name in TABLES}
+        for table, row_id in sorted(found):
+            in_order[table].append(found[table, row_id])
         return Imported(
             **in_order,
             read=dict(self.read),
@@ -147,7 +147,11 @@ class _Found:
         )
 
 
-def _identity(typed: Typed) -> tuple[str, str]:
+def _content(typed: Sequence[Typed]) -> str:
+    return digest([each.to_row() for each in typed])
+
+
+def _identity(typed: Typed) -> Identity:
     match typed:
         case Problem(problem_id=row_id):
             return "problems", row_id
@@ -157,7 +161,7 @@ def _identity(typed: Typed) -> tuple[str, str]:
             return "prompts", typed.prompt_id
 
 
-def _to_typed(row: SourceRow, config: ImportConfig) -> Iterable[Typed]:
+def _to_typed(row: SourceRow, config: ImportConfig) -> Sequence[Typed]:
     """Raises BadRow, with a hint where the row looks like one of another format."""
     if isinstance(row.fields, BadRow):
         raise row.fields

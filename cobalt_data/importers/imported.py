@@ -37,6 +37,11 @@ class Imported:
         return sum(self.read.values())
 
     @property
+    def rows_out(self) -> int:
+        """Of the tables that the source has rows of."""
+        return sum(len(rows) for name, rows in self._tables.items() if name in self.read)
+
+    @property
     def dropped(self) -> dict[str, int]:
         """By reason, over all tables."""
         return dict(sum((Counter(reasons) for reasons in self.left_out.values()), Counter()))
@@ -54,12 +59,7 @@ class Imported:
 
     def as_change(self, source: str, **arguments: Any) -> Change:
         """The version to be made of it. `arguments` are those of the import; what was not asked for is not named."""
-        rows: dict[str, Sequence[Problem | Trajectory | Prompt]] = {
-            "problems": self.problems,
-            "trajectories": self.trajectories,
-            "prompts": self.prompts,
-        }
-        found = {name: given for name, given in rows.items() if given}
+        found = {name: given for name, given in self._tables.items() if given}
         return Change(
             operation="import",
             arguments={name: value for name, value in arguments.items() if value is not None and value is not False},
@@ -71,6 +71,10 @@ class Imported:
             },
             recorded={"source": source, "source_sha256": source_digest(source)},
         )
+
+    @property
+    def _tables(self) -> Mapping[str, Sequence[Problem | Trajectory | Prompt]]:
+        return {"problems": self.problems, "trajectories": self.trajectories, "prompts": self.prompts}
 
     def _with_left_out(self, table: str, reasons: Mapping[str, int]) -> dict[str, Mapping[str, int]]:
         return {**self.left_out, table: {**self.left_out.get(table, {}), **reasons}}

@@ -104,7 +104,7 @@ def _outcomes(result: Any, rate: float | None, count: int) -> tuple[PublicOutcom
         if len(passing) < count and not any(passing):  # one word for all: no code, or a time-out of the whole
             passing, told = [False] * count, [*told[:1]] * count
         if len(passing) == count:
-            texts = [str(text or "") for text in told] + [""] * count
+            texts = [as_text(text or "", "public_exec_results.feedback") for text in told] + [""] * count
             return tuple(_outcome(bool(passed), text) for passed, text in zip(passing, texts, strict=False))
     if rate in (0.0, 1.0):
         return tuple(_outcome(rate == 1.0, "") for _ in range(count))

@@ -213,13 +213,17 @@ def test_a_row_that_no_sandbox_can_judge_is_left_out_and_counted(tmp_path):
     assert imported.bad_rows[0].startswith(f"{file}:2: field 'test' hands functions or types to f")
 
 
-def test_duplicate_ids_stop_the_import_or_keep_the_first(tmp_path):
+def test_duplicate_ids_stop_the_import_or_one_row_is_kept_whatever_their_order(tmp_path):
     other = {**GOOD["humaneval"], "canonical_solution": "    return 0\n"}
     file = write_lines(tmp_path / "a.jsonl", GOOD["humaneval"], other)
     message = message_of(file)
     assert message.startswith(f"{file}:2: id 'HumanEval/0' was used before, at {file}:1")
     imported = import_problems(file, "humaneval", skip_bad_rows=True)
-    assert imported.dropped == {"duplicate id": 1} and "return x + 1" in imported.problems[0].solutions[0]
+    assert imported.dropped == {"duplicate id": 1} and imported.rows_out == 1
+    turned = import_problems(
+        write_lines(tmp_path / "b.jsonl", other, GOOD["humaneval"]), "humaneval", skip_bad_rows=True
+    )
+    assert turned.problems == imported.problems and turned.dropped == imported.dropped
 
 
 def test_a_file_of_nothing_but_bad_rows_is_an_error(tmp_path):

@@ -12,6 +12,7 @@ from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.importers import import_problems
 from cobalt_data.rows import Trajectory
+from cobalt_data.schemas import TABLES
 from cobalt_data.verify import verify
 from sandbox import Verdict
 
@@ -112,6 +113,22 @@ def test_public_results_may_be_kept_by_sample_or_be_missing(tmp_path):
     assert by_sample(imported(tmp_path, row).trajectories)[1].pass_rates == (0.5, 0.5)
 
 
+def test_feedback_that_utf_8_cannot_hold_is_told_by_field(tmp_path):
+    half = results(False, False, False, False, feedback="Traceback (most recent call last)\ud800")
+    row = reference_row(public_exec_results=[[half, half], [half, half]])
+    assert "public_exec_results.feedback" in refusal(write(tmp_path / "rows.jsonl", row))
+
+
+def test_public_rates_without_verdicts_are_enough_to_cut(tmp_path):
+    row = reference_row()
+    whole = commit(imported(tmp_path, row).as_change("rows.jsonl"), dataset=tmp_path / "whole")
+    del row["public_exec_results"]
+    bare = commit(imported(tmp_path, row).as_change("rows.jsonl"), dataset=tmp_path / "bare")
+    all_of_them = CutConfig("estimate", select="all", skip_solved=False)
+    counts = [cut(version, all_of_them, lambda chat: 9).counts for version in (whole, bare)]
+    assert counts[0] == counts[1] and counts[0]["prompts"].rows_out == 5
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_perturbed_problem_keeps_its_true_tests_and_records_the_lie(tmp_path, replaced):
     lies = ["6", "4", "2", "8", "10", "12"]
@@ -169,7 +186,9 @@ def own_rows(version, name):
 
 def test_a_version_and_its_exported_rows_come_back_with_the_same_ids(tmp_path):
     version = make_all_tables(tmp_path / "d")
-    again = commit(import_problems(version.path, "cobalt").as_change("x", format="cobalt"), dataset=tmp_path / "e")
+    found = import_problems(version.path, "cobalt")
+    assert found.rows_in == found.rows_out == sum(map(version.manifest.rows, TABLES))
+    again = commit(found.as_change("x", format="cobalt"), dataset=tmp_path / "e")
     assert all(own_rows(again, name) == own_rows(version, name) for name in ("problems", "trajectories", "prompts"))
     folder = tmp_path / "files"
     folder.mkdir()
@@ -215,6 +234,13 @@ def test_tests_that_nothing_could_run_are_refused(tmp_path):
         assert said in refusal(write(tmp_path / "a.jsonl", row), "cobalt")
     (tmp_path / "empty").mkdir()
     assert "holds none of problems.parquet" in refusal(tmp_path / "empty", "cobalt")
+
+
+def test_a_row_with_other_conversations_is_no_repetition_and_which_one_is_kept_is_not_for_the_order_to_say(tmp_path):
+    rows = [reference_row(), reference_row(conversations=[chat("a", "x"), chat("c", "d")])]
+    assert "was used before" in refusal(write(tmp_path / "rows.jsonl", *rows))
+    kept = [imported(tmp_path, *order, skip_bad_rows=True) for order in (rows, rows[::-1])]
+    assert kept[0].trajectories == kept[1].trajectories and kept[0].dropped == {"duplicate id": 1}
 
 
 def test_repeated_rows_count_once_and_trajectories_keep_their_type(tmp_path):

@@ -1,13 +1,10 @@
-"""Rows that are duplicates of each other: which one is kept, which are dropped, and the report that lists them all."""
+"""Rows that are duplicates of each other: which one is kept, and which are dropped."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from cobalt_data.errors import InputError
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,11 @@ class Cluster:
     def size(self) -> int:
         return 1 + len(self.exact) + len(self.near)
 
+    def to_json(self) -> dict[str, Any]:
+        """As the report has it."""
+        near = {row_id: round(similarity, 4) for row_id, similarity in self.near.items()}
+        return {"level": self.level, "kept": self.kept, "exact": self.exact, "near": near}
+
 
 def join_clusters(
     level: str, exact: Mapping[str, Sequence[str]], near: Iterable[tuple[str, str, float]]
@@ -44,19 +46,3 @@ def join_clusters(
         Cluster(level, kept, tuple(sorted(exact.get(kept, ()))), dict(sorted(followers.get(kept, {}).items())))
         for kept in kept_ids
     ]
-
-
-def write_report(path: str | Path, clusters: Iterable[Cluster]) -> None:
-    """One JSON line per cluster: level, kept, exact, near. Raises InputError where the file cannot be written."""
-    try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            for cluster in clusters:
-                fields = {
-                    "level": cluster.level,
-                    "kept": cluster.kept,
-                    "exact": cluster.exact,
-                    "near": {row_id: round(similarity, 4) for row_id, similarity in cluster.near.items()},
-                }
-                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write the report there ({error.strerror})") from None

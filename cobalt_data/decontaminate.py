@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from cobalt_data.against import Against
@@ -138,15 +137,6 @@ def find_leaks(version: Version, against: Against, coverage: float) -> list[Leak
     ]
 
 
-def write_report(path: str, leaks: Sequence[Leak]) -> None:
-    """One JSON object per pair, with all its spans. Raises InputError where the file cannot be written."""
-    try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(leak), ensure_ascii=False) + "\n" for leak in leaks)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}): name another file for the report") from None
-
-
 def leak_line(leak: Leak) -> str:
     """What the screen shows of a leak: the pair, the evidence and the longest span."""
     longest = max((" ".join(span.text.split()) for span in leak.spans), key=len, default="")
@@ -169,7 +159,10 @@ def _summary(leaks: Sequence[Leak]) -> dict[str, Any]:
 
 
 def _check_day(name: str, value: str) -> None:
+    """Days are compared as text, so only this one form will do."""
     try:
-        datetime.datetime.strptime(value, "%Y-%m-%d")
+        is_day = datetime.date.fromisoformat(value).isoformat() == value
     except (TypeError, ValueError):
-        raise InputError(f"decontaminate.{name} is {value!r}: give a day as YYYY-MM-DD") from None
+        is_day = False
+    if not is_day:
+        raise InputError(f"decontaminate.{name} is {value!r}: give a day as YYYY-MM-DD")

@@ -8,13 +8,13 @@ import pytest
 from builders import call_test, make_dataset, make_problem, rated, stdin_test
 from planted import planted_problems, planted_programs
 
-from cobalt_data.clusters import write_report
 from cobalt_data.commit import commit
 from cobalt_data.dedup import DedupConfig, dedup, find_duplicates
 from cobalt_data.duplicate_trajectories import near_form
 from cobalt_data.errors import InputError
 from cobalt_data.near import near_duplicates
 from cobalt_data.normalise import normalise_program
+from cobalt_data.reports import write_report
 from cobalt_data.sketches import open_sketches
 
 PROBLEMS = DedupConfig(("problems",), near=True)
@@ -116,7 +116,7 @@ def test_exact_copies_of_a_near_duplicate_go_with_it_and_the_report_lists_all(tm
     trajectories = [rated(make_problem(), [0.5], n, programs=[each]) for n, each in enumerate([LOOP, LOOP, near, near])]
     config = DedupConfig(("trajectories",), near=True, threshold=0.6)
     clusters = find_duplicates(make_dataset(tmp_path / "d", [make_problem()], trajectories), config)
-    write_report(tmp_path / "report.jsonl", clusters)
+    write_report(tmp_path / "report.jsonl", (cluster.to_json() for cluster in clusters))
     (line,) = (tmp_path / "report.jsonl").read_text().splitlines()
     fields = json.loads(line)
     listed = [fields["kept"], *fields["exact"], *fields["near"]]

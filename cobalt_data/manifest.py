@@ -131,8 +131,9 @@ class Manifest:
         return tuple(sorted({shard.split for shard in self.tables.get(table, ())}))
 
     def save(self, directory: Path) -> None:
-        text = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False)
-        (directory / MANIFEST_NAME).write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        # The escape of a lone surrogate, which a path that is no UTF-8 has, is JSON's as well.
+        (directory / MANIFEST_NAME).write_bytes(text.encode("utf-8", "backslashreplace"))
 
     @classmethod
     def load(cls, directory: Path) -> Manifest:

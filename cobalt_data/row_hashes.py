@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from cobalt_data.duck import open_duckdb
 from cobalt_data.schemas import ID_COLUMNS
-from cobalt_data.staging import sync
 
 FOLDER = "hashes"
 FEWEST_ROWS = 1024  # of a shard that gets a file of hashes: fewer are read in no time
@@ -35,7 +34,6 @@ def write_hashes(directory: Path, shard: str) -> None:
     with open_duckdb() as database:
         rows = database.sql(_query(table), params={"files": [str(directory / shard)]}).to_arrow_table()
     pq.write_table(rows, target)
-    sync(target)
 
 
 def read_hashes(

@@ -24,7 +24,6 @@ from cobalt_data.row_hashes import FEWEST_ROWS, hashes_of, write_hashes
 from cobalt_data.schemas import ID_COLUMNS
 from cobalt_data.sources import file_sha256
 from cobalt_data.spool import keys_of
-from cobalt_data.staging import sync
 
 ROWS_PER_SHARD = 16_384  # on average
 ROWS_PER_GROUP = 2_048  # keeps row groups within what the dataset viewer of the Hub reads
@@ -53,7 +52,7 @@ def _write_shard(path: str, split: str, part: pa.Table, staging: Path, known: Kn
             _share_hashes(directory, shard.path, staging, path)
             return replace(shard, path=path, split=split)
     pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
-    sha256 = _sync_and_hash(staging / path)
+    sha256 = file_sha256(staging / path)
     if part.num_rows >= FEWEST_ROWS:
         write_hashes(staging, path)
     return Shard(path, split, part.num_rows, (staging / path).stat().st_size, sha256, content)
@@ -76,7 +75,6 @@ def _share_hashes(directory: Path, path: str, staging: Path, new_path: str) -> N
 def _link_or_copy(source: Path, target: Path) -> None:
     if not _link(source, target):
         shutil.copyfile(source, target)
-        sync(target)
 
 
 def cut_shards(name: str, pieces: Iterator[pa.Table]) -> Iterator[tuple[str, int, pa.Table]]:
@@ -115,8 +113,3 @@ def _link(source: Path, target: Path) -> bool:
     except OSError:  # another file system, or one without hard links
         return False
     return True
-
-
-def _sync_and_hash(path: Path) -> str:
-    sync(path)
-    return file_sha256(path)

@@ -53,6 +53,8 @@ def publish(target: Path, staging: Path, manifest: Manifest, latest_before: str 
     elsewhere (not `at_home`) would hide another dataset, DatasetMoved where somebody else wrote meanwhile.
     """
     final = target / "versions" / manifest.id
+    for path in (*staging.rglob("*"), staging):
+        sync(path)
     with locked(target, fcntl.LOCK_EX):
         is_new = not final.exists()
         latest = latest_id(target)
@@ -61,7 +63,6 @@ def publish(target: Path, staging: Path, manifest: Manifest, latest_before: str 
                 f"{target} already holds a dataset (latest version {latest}); write to another directory with -o"
             )
         if is_new:
-            sync(staging)
             staging.rename(final)
             sync(final.parent)
         if latest == latest_before if is_new else latest in (None, *manifest.parents):

@@ -10,6 +10,7 @@ from sandbox.checkers import outputs_match, trees_match
 from sandbox.errors import InputError
 from sandbox.inside import wire
 from sandbox.outcome import Outcome
+from sandbox.values import decode
 from sandbox.verdicts import Judge, Test, TestResult, Verdict
 
 _STORED = 4000  # characters of each stream that a result keeps
@@ -36,7 +37,7 @@ def payload(test: Test, judge: Judge) -> bytes:
             raise InputError(
                 f"a {kind} test needs judge.entry_point (--entry-point): name the function, or Class().method"
             )
-        data = _call(test) if kind == "call" else b"a" + _field(test, "code", str).encode()
+        data = _call(test) if kind == "call" else _code(test)
     else:
         raise InputError(f"test.kind is {kind!r}: use stdin, call or assert")
     if len(data) > _MOST_INPUT:
@@ -44,11 +45,33 @@ def payload(test: Test, judge: Judge) -> bytes:
     return data
 
 
+def check(test: Test, judge: Judge) -> None:
+    """Raises InputError where a test from elsewhere is not one that this judge can use, to the last of its values."""
+    payload(test, judge)
+    if test["kind"] != "call":
+        return
+    try:
+        for value in (test["args"], test.get("kwargs"), test["expected"]):
+            decode(value)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"a value of a call test is not in the tagged form: {error}") from None
+
+
 def _call(test: Test) -> bytes:
     if "expected" not in test:
         raise InputError("a call test has no field `expected`")
-    call = {"args": _field(test, "args", list), "kwargs": test.get("kwargs") or {}}
-    return b"c" + json.dumps(call).encode()
+    kwargs = test.get("kwargs") or {}
+    if not isinstance(kwargs, dict):
+        raise InputError(f"test.kwargs is {str(kwargs)[:60]!r}: a call test needs an object there, or nothing")
+    return b"c" + json.dumps({"args": _field(test, "args", list), "kwargs": kwargs}).encode()
+
+
+def _code(test: Test) -> bytes:
+    code: str = _field(test, "code", str)
+    try:
+        return b"a" + code.encode()
+    except UnicodeEncodeError:
+        raise InputError("test.code holds half a surrogate pair, which no source of Python can") from None
 
 
 def _field(test: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from sandbox.errors import InputError
-from sandbox.judging import payload
+from sandbox.judging import check
 from sandbox.verdicts import Judge, Test
 
 
@@ -34,12 +34,12 @@ def read_text(path: Path) -> str:
 def _test(line: str, judge: Judge, place: str) -> Test:
     try:
         test = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: is not JSON ({error})") from None
     if not isinstance(test, dict):
         raise InputError(f"{place}: is no JSON object; a test is one")
     try:
-        payload(test, judge)
+        check(test, judge)
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
     return test

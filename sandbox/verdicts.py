@@ -72,7 +72,7 @@ class Judge:
         try:
             fields = json.loads(text)
             return cls(**fields)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"judge {text[:80]!r} is not a valid judge: {error}") from None
 
 

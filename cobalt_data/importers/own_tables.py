@@ -17,7 +17,7 @@ from cobalt_data.importers.reader import SourceRow, read_rows, refuse_special_fi
 from cobalt_data.rows import Problem, Prompt, Trajectory
 from cobalt_data.schemas import ID_COLUMNS, TABLES
 from cobalt_data.shard_checks import TYPES, wrong_with_row
-from sandbox.judging import payload
+from sandbox.judging import check
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
 
@@ -64,7 +64,7 @@ def _check_tests(typed: Problem | Prompt) -> None:
     for index, test in enumerate(typed.tests):
         flag(record(test, f"tests[{index}]"), "public", f"tests[{index}].")
         try:
-            payload(test, typed.judge)
+            check(test, typed.judge)
         except InputError as error:
             raise BadRow("bad test", f"field 'tests' holds no valid test at {index} ({error}): correct it") from None
 

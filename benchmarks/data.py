@@ -5,12 +5,10 @@ per claim and exits 1 if one is short; `--peers PYTHON` names an interpreter tha
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 
+from benchmarks.claims import print_machine, report
 from benchmarks.near_duplicates import measure_near
-from benchmarks.sandbox import CORES
 from benchmarks.scale import QUICK_SIZES, SIZES, measure_scale
 
 
@@ -20,13 +18,9 @@ def main() -> int:
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="has datasketch and text-dedup")
     parser.add_argument("--rows", type=int, metavar="N", help="no dataset of more trajectories than this")
     arguments = parser.parse_args()
-    print(
-        f"{CORES} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
-    )
+    print_machine()
     sizes = [rows for rows in (QUICK_SIZES if arguments.quick else SIZES) if rows <= (arguments.rows or max(SIZES))]
-    claims = [*measure_near(arguments.quick, arguments.peers), *measure_scale(sizes)]
-    print(*claims, sep="\n")
-    return 0 if all(claim.holds for claim in claims) else 1
+    return report([*measure_near(arguments.quick, arguments.peers), *measure_scale(sizes)])
 
 
 if __name__ == "__main__":

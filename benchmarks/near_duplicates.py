@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.sandbox import CORES, Claim
+from benchmarks.claims import CORES, Claim
 from cobalt_data.duplicate_trajectories import TOKENS
 from cobalt_data.near import NEAR_THRESHOLD, near_duplicates
 from cobalt_data.sketches import open_sketches

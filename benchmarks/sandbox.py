@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.claims import CORES, Claim, print_machine, report
 from sandbox import Judge, Pool, SandboxUnavailable, Verdict
 from sandbox.inside import bootstrap
 from sandbox.interpreter import running
 
-CORES = len(os.sched_getaffinity(0))
 TESTS_PER_PROGRAM = 20
 PROGRAM = """\
 import sys
@@ -72,26 +70,6 @@ while time.perf_counter() - began < seconds:
     done += 1
 print(done / (time.perf_counter() - began))
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One line of the report."""
-
-    name: str
-    value: float
-    goal: float
-    at_most: bool = False
-    unit: str = ""
-
-    @property
-    def holds(self) -> bool:
-        return self.value <= self.goal if self.at_most else self.value >= self.goal
-
-    def __str__(self) -> str:
-        bound = "at most" if self.at_most else "at least"
-        verdict = "ok" if self.holds else "SHORT"
-        return f"{self.name}: {self.value:.3g}{self.unit} (goal {bound} {self.goal:g}{self.unit}) {verdict}"
 
 
 def bare_rate(seconds: float) -> float:
@@ -294,12 +272,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under a minute")
     quick = parser.parse_args().quick
-    print(
-        f"{CORES} cores, Linux {platform.release()}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
-    )
-    claims = measure(quick)
-    print(*claims, sep="\n")
-    return 0 if all(claim.holds for claim in claims) else 1
+    print_machine()
+    return report(measure(quick))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.sandbox import Claim
+from benchmarks.claims import Claim
 
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (1_000, 4_000)
 COMMAND = (sys.executable, "-c", "import cli; cli.main()", "data")

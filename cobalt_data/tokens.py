@@ -1,8 +1,9 @@
-"""Counting the tokens of a chat as a model would be served it, where no engine is at hand."""
+"""The tokens of a chat as a model is served it, and how many these are where no engine is at hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -42,10 +43,17 @@ def token_counter(tokenizer: str) -> Callable[[Chat], int]:
     from cobalt_data.models import load_tokenizer, resolve_model
 
     loaded = load_tokenizer(resolve_model(tokenizer))
+    return lambda chat: len(rendered(chat, loaded, tokenizer))
 
-    def count(chat: Chat) -> int:
-        messages = [dict(message) for message in chat]
-        text = loaded.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return len(loaded(text, add_special_tokens=False)["input_ids"])
 
-    return count
+def rendered(chat: Chat, tokenizer: Any, model: str) -> list[int]:
+    """The token ids of a chat, with the header of the assistant's answer at the end. Raises InputError, naming the model."""
+    from jinja2 import TemplateError
+
+    try:
+        text = tokenizer.apply_chat_template(
+            [dict(message) for message in chat], add_generation_prompt=True, tokenize=False
+        )
+    except TemplateError as error:
+        raise InputError(f"the chat template of {model} refuses a chat: {error}") from None
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])

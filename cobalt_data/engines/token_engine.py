@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jinja2 import TemplateError
 from torch import Tensor
 
 from cobalt_data.engines.base import Completion, Sampling
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat
+from cobalt_data.tokens import rendered
 
 
 @dataclass(slots=True)
@@ -63,13 +63,7 @@ class TokenEngine(ABC):
 
     def render(self, chat: Chat) -> list[int]:
         """The token ids of a chat, with the header of the assistant's answer at the end."""
-        try:
-            text = self.tokenizer.apply_chat_template(
-                [dict(message) for message in chat], add_generation_prompt=True, tokenize=False
-            )
-        except TemplateError as error:
-            raise InputError(f"the chat template of {self.model} refuses a chat: {error}") from None
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return rendered(chat, self.tokenizer, self.model)
 
     def count_tokens(self, chat: Chat) -> int:
         return len(self.render(chat))

@@ -1,10 +1,10 @@
 """Which of many rows are alike: candidates from the bands, each compared exactly, and what follows from that.
 
-`leaders` is for dropping duplicates. Rows come in the order in which they are to be kept. Every row joins the earliest row
-that leads and is alike to it, or leads itself; so each dropped row is alike to the very row that is kept in its place, and
-no chain of small differences joins two ends that differ much. Rows are compared with leaders alone: a cluster of n costs n
-comparisons, and a bucket that has shown `MOST_LEADERS` leaders is closed, so that rows which share a band but nothing more
-cannot make it quadratic.
+`leaders` is for dropping duplicates. Rows come in the order in which they are to be kept. Every row joins a leader before it that
+it is alike to (of those that it is compared with at once, the earliest), or leads itself; so each dropped row is alike to the very
+row that is kept in its place, and no chain of small differences joins two ends that differ much. Rows are compared with leaders
+alone: a cluster of n costs n comparisons, and a bucket that has shown `MOST_LEADERS` leaders is closed, so that rows which share
+a band but nothing more cannot make it quadratic.
 
 `alike_pairs` is for keeping rows together. It compares all pairs of a bucket, or, in one of more than `MOST_PARTNERS`, each
 row with so many of the first.

@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cobalt_data.errors import InputError
 from cobalt_data.staging import clear_disk_errors
 
 if TYPE_CHECKING:
@@ -38,11 +39,16 @@ def stats_picture(stats: Stats) -> bytes:
 
 
 def write_picture(picture: bytes, file: Path) -> None:
-    """Puts the picture in its place, whole."""
+    """Puts the picture in its place, whole. Raises InputError where that is a directory."""
+    if file.is_dir():
+        raise InputError(f"{file} is a directory: name the file of the picture")
+    aside = file.with_name(f".{file.name}")
     with clear_disk_errors(file):
-        aside = file.with_name(f".{file.name}")
-        aside.write_bytes(picture)
-        aside.replace(file)
+        try:
+            aside.write_bytes(picture)
+            aside.replace(file)
+        finally:
+            aside.unlink(missing_ok=True)
 
 
 def curve_picture(metrics: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> bytes:

@@ -46,29 +46,32 @@ class Screen:
 
     @contextlib.contextmanager
     def bar(
-        self, label: str, interrupted: str = "interrupted; nothing was written"
+        self, label: str, interrupted: str = "interrupted; nothing was written", stays: bool = True
     ) -> Iterator[Callable[[int, int, str], None]]:
         """A progress bar for long work, fed with (done, of all, a remark); silent where nobody could watch it.
 
-        Ctrl-C within is raised as `Interrupted`, which says `interrupted` unless the work itself knows better.
+        Until it is fed it only says that work goes on. Ctrl-C within is raised as `Interrupted`, which says `interrupted`
+        unless the work itself knows better.
         """
-        with self._progress() as progress:
+        with self._progress(stays) as progress:
             task = progress.add_task(label, total=None, note="")
             try:
-                yield lambda done, total, note: progress.update(task, completed=done, total=total, note=note)
+                yield lambda done, total, note: progress.update(
+                    task, completed=done, total=total, note=f"{done}/{total} {note}"
+                )
             except KeyboardInterrupt as interrupt:
                 raise Interrupted(str(interrupt) or interrupted) from None
 
-    def _progress(self) -> Progress:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    def _progress(self, stays: bool) -> Progress:
+        from rich.progress import BarColumn, Progress, TextColumn
 
         console = _console(stderr=True)
         return Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             console=console,
+            transient=not stays,
             disable=self.json or self.quiet or not console.is_terminal,
         )
 
@@ -76,7 +79,9 @@ class Screen:
         """Commits what a verb made of `parent` and says what was written."""
         from cobalt_data.commit import commit
 
-        self.version(commit(change, [parent], output))
+        with self.bar("writing", stays=False):
+            version = commit(change, [parent], output)
+        self.version(version)
 
     def version(self, version: Version, **more: Any) -> None:
         """What a verb wrote: its reference, and where every row went."""

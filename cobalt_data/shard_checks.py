@@ -78,7 +78,14 @@ def check_shards(directory: Path, shards: Sequence[Shard]) -> Iterator[Checked]:
 def _server() -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", SERVE]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        process_group=0,  # a Ctrl-C at the terminal is for cobalt, which closes their stdin
+    )
     assert process.stdin is not None and process.stdout is not None
     try:
         yield process

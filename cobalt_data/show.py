@@ -68,7 +68,8 @@ def _first(version: Version) -> tuple[str, str]:
     if version.has("trajectories"):
         solved_first = version.scan("trajectories").sort(pl.col("solved").not_(), "trajectory_id")
         return "trajectories", str(solved_first.select("trajectory_id").head(1).collect().item())
-    return "problems", str(version.scan("problems").select(pl.col("problem_id").min()).collect().item())
+    table = "prompts" if version.has("prompts") and not version.has("problems") else "problems"
+    return table, str(version.scan(table).select(pl.col(ID_COLUMNS[table]).min()).collect().item())
 
 
 def _find(version: Version, wanted: str) -> tuple[str, str]:

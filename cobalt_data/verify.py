@@ -23,7 +23,7 @@ from cobalt_data.manifest import Manifest
 from cobalt_data.schemas import ID_COLUMNS, TABLES
 from cobalt_data.shard_checks import Finding, check_shards
 
-Progress = Callable[[int], None]  # is told how many rows have been checked since it was last told
+Progress = Callable[[int, int], None]  # rows that have been checked, of how many
 
 
 @dataclass(slots=True)
@@ -59,14 +59,16 @@ def verify_directory(directory: Path, manifest: Manifest, progress: Progress | N
         yield Finding("manifest.json", f"what it says makes version {manifest.expected_id}, not {manifest.id}")
     yield from _stray_files(directory, manifest)
     links = {name: _Links() for name in TABLES}
+    rows, rows_checked = sum(shard.rows for shard in manifest.shards), 0
     for shard, checked in zip(manifest.shards, check_shards(directory, manifest.shards), strict=True):
         yield from checked.findings
         if not checked.is_whole:
             links[shard.table].complete = False
             continue
         links[shard.table].add(shard.table, directory / shard.path)
+        rows_checked += shard.rows
         if progress is not None:
-            progress(shard.rows)
+            progress(rows_checked, rows)
     yield from _check_links(links)
 
 

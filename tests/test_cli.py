@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli import main
+from cobalt_data.commands import data
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | None:
@@ -69,6 +71,12 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert said.out == ""
     assert said.err.startswith("cobalt: ") and said.err.count("\n") == 1
     assert sorted(Path().rglob("*")) == before
+
+
+def test_every_verb_speaks_to_machines_and_can_be_quiet() -> None:
+    verbs = [command.callback for command in data.registered_commands if command.callback]
+    assert len(verbs) == 18
+    assert [verb.__name__ for verb in verbs if not {"json", "quiet"} <= inspect.signature(verb).parameters.keys()] == []
 
 
 @pytest.mark.parametrize(("verb", "status"), [("stats", 2), ("show", 2), ("split", 2), ("dedup", 2), ("verify", 1)])

@@ -19,6 +19,7 @@ def show(
         str | None, typer.Argument(help="An id of a problem, trajectory or prompt, or how it begins.")
     ] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """One row, turn by turn. Without an id: a trajectory that solves its problem, if there is one."""
     from cobalt_data.dataset import open_version
@@ -26,13 +27,14 @@ def show(
     from cobalt_data.show import show as verb
 
     shown = verb(open_version(dataset), row)
-    Screen(json).result(asdict(shown), render_shown(shown))
+    Screen(json, quiet).result(asdict(shown), render_shown(shown))
 
 
 def stats(
     dataset: Reference,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the figures into this file.")] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Rows by side, pass rates per turn, tokens, difficulty, perturbed and repeated rows."""
     from cobalt_data.charts import stats_picture, write_picture
@@ -43,23 +45,24 @@ def stats(
     figures = verb(open_version(dataset))
     if png is not None:
         write_picture(stats_picture(figures), png)
-    Screen(json).result(asdict(figures), render_stats(figures), *([str(png)] if png else []))
+    Screen(json, quiet).result(asdict(figures), render_stats(figures), *([str(png)] if png else []))
 
 
-def log(dataset: Reference, json: Json = False) -> None:
+def log(dataset: Reference, json: Json = False, quiet: Quiet = False) -> None:
     """The versions that led to this one, newest first, and where the rows went."""
     from cobalt_data.dataset import open_version
     from cobalt_data.history import history
     from cobalt_data.rendering import render_history
 
     entries = history(open_version(dataset))
-    Screen(json).result({"versions": [asdict(entry) for entry in entries]}, render_history(entries))
+    Screen(json, quiet).result({"versions": [asdict(entry) for entry in entries]}, render_history(entries))
 
 
 def diff(
     before: Reference,
     after: Annotated[str, typer.Argument(metavar="DATASET", help="PATH or PATH@VERSION, compared to the first.")],
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Rows added, removed and changed from one version to another, and what the steps between dropped."""
     from cobalt_data.dataset import open_version
@@ -67,18 +70,19 @@ def diff(
     from cobalt_data.rendering import render_diff
 
     difference = verb(open_version(before), open_version(after))
-    Screen(json).result(asdict(difference), render_diff(difference))
+    Screen(json, quiet).result(asdict(difference), render_diff(difference))
 
 
-def verify(dataset: Reference, json: Json = False) -> None:
+def verify(dataset: Reference, json: Json = False, quiet: Quiet = False) -> None:
     """Checks every shard against its hash, every id against its content, and that every row leads somewhere."""
     from cobalt_data.dataset import open_version
     from cobalt_data.verify import verify as verb
 
-    version = open_version(dataset)
-    findings = [str(finding) for finding in verb(version)]
+    screen, version = Screen(json, quiet), open_version(dataset)
+    with screen.bar("checking", stays=False) as show:
+        findings = [str(finding) for finding in verb(version, lambda done, rows: show(done, rows, "rows"))]
     sound = f"{version.reference}: sound"
-    Screen(json).result({"reference": version.reference, "findings": findings}, *(findings or [sound]))
+    screen.result({"reference": version.reference, "findings": findings}, *(findings or [sound]))
     if findings:
         raise CobaltError(
             f"{version.reference}: {len(findings)} findings; go back to a sound version, or pull it again"

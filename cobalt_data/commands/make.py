@@ -36,14 +36,16 @@ def split(
     threshold: Annotated[float, typer.Option(help="Jaccard similarity from which statements stay together.")] = 0.8,
     output: Output = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Places every problem on a side, near-duplicates together; all that is made from it follows."""
     from cobalt_data.dataset import open_version
     from cobalt_data.split import SplitConfig
     from cobalt_data.split import split as verb
 
-    screen, version = Screen(json), open_version(dataset)
-    change = verb(version, SplitConfig(train, validation, test, seed, reassign, threshold))
+    screen, version = Screen(json, quiet), open_version(dataset)
+    with screen.bar("comparing problems", stays=False):
+        change = verb(version, SplitConfig(train, validation, test, seed, reassign, threshold))
     for problem, sides in change.recorded["left_out"].items():
         screen.remark(f"{problem}: left out, it is like problems on the sides {' and '.join(sides)}")
     screen.change(change, version, output)

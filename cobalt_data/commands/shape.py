@@ -1,7 +1,8 @@
-"""Verbs that make prompts of trajectories and change them: cut, augment and dedup."""
+"""Verbs that make prompts of trajectories and change them, and those that drop rows: cut, augment, dedup and decontaminate."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,7 @@ def cut(
     tokenizer: Tokenizer = None,
     output: Output = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Prompts: the partial trajectories worth completing. The defaults are what the paper's code does."""
     from cobalt_data.cut import CutConfig
@@ -42,7 +44,7 @@ def cut(
     from cobalt_data.dataset import open_version
     from cobalt_data.tokens import token_counter, tokenizer_of
 
-    version = open_version(dataset)
+    screen, version = Screen(json, quiet), open_version(dataset)
     config = CutConfig(
         tokenizer=tokenizer or tokenizer_of(version),
         select=select,  # type: ignore[arg-type]
@@ -56,7 +58,10 @@ def cut(
         look_ahead=look_ahead,
         validation_rule=validation_rule,
     )
-    Screen(json).change(verb(version, config, token_counter(config.tokenizer)), version, output)
+    count_tokens = token_counter(config.tokenizer)
+    with screen.bar("cutting", stays=False):
+        change = verb(version, config, count_tokens)
+    screen.change(change, version, output)
 
 
 def augment(
@@ -197,17 +202,20 @@ def dedup(
     report: Annotated[str | None, typer.Option(metavar="FILE", help="List every cluster here, as JSON lines.")] = None,
     output: Output = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Drops problems with the same statement, trajectories with the same programs and prompts with the same text."""
-    from cobalt_data.clusters import write_report
     from cobalt_data.dataset import open_version
     from cobalt_data.dedup import LEVELS, DedupConfig, drop_duplicates, find_duplicates
+    from cobalt_data.reports import write_report
 
-    version, config = open_version(dataset), DedupConfig(tuple(level or LEVELS), near, threshold)
-    clusters = find_duplicates(version, config)
+    screen, config = Screen(json, quiet), DedupConfig(tuple(level or LEVELS), near, threshold)
+    version = open_version(dataset)
+    with screen.bar("comparing rows", stays=False):
+        clusters = find_duplicates(version, config)
     if report is not None:
-        write_report(report, clusters)
-    Screen(json).change(drop_duplicates(version, config, clusters), version, output)
+        write_report(report, (cluster.to_json() for cluster in clusters))
+    screen.change(drop_duplicates(version, config, clusters), version, output)
 
 
 def decontaminate(
@@ -234,15 +242,17 @@ def decontaminate(
     """Drops problems that a benchmark has, with all that was made from them; or those outside a window of time."""
     from cobalt_data.against import load_against
     from cobalt_data.dataset import open_version
-    from cobalt_data.decontaminate import DecontaminateConfig, leak_line, write_report
+    from cobalt_data.decontaminate import DecontaminateConfig, leak_line
     from cobalt_data.decontaminate import decontaminate as verb
+    from cobalt_data.reports import write_report
 
     screen, version = Screen(json, quiet), open_version(dataset)
     compared = load_against(against) if against else None
     config = DecontaminateConfig(compared.hash if compared else None, coverage, after, before, drop_undated)
-    found = verb(version, config, compared)
+    with screen.bar("comparing problems", stays=False):
+        found = verb(version, config, compared)
     if report is not None:
-        write_report(report, found.leaks)
+        write_report(report, map(asdict, found.leaks))
     for leak in found.leaks[:LEAKS_NAMED]:
         screen.remark(leak_line(leak))
     if len(found.leaks) > LEAKS_NAMED:

@@ -63,15 +63,18 @@ def export(
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIRECTORY", help="A new directory.")],
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Prompts in the columns that another trainer reads, a file per side."""
     from cobalt_data.dataset import open_version
     from cobalt_data.export import export as verb
 
-    made = verb(open_version(dataset), format, output)
+    screen = Screen(json, quiet)
+    with screen.bar("exporting", stays=False):
+        made = verb(open_version(dataset), format, output)
     sides = ", ".join(f"{side} {rows}" for side, rows in made.rows.items())
     left_out = [f"left out: {rows} with {reason}" for reason, rows in made.dropped.items()]
-    Screen(json).result({**asdict(made), "directory": output}, f"{output}: {sides}", *left_out)
+    screen.result({**asdict(made), "directory": output}, f"{output}: {sides}", *left_out)
 
 
 def gc(
@@ -85,13 +88,15 @@ def gc(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Removes what nothing needs; by default only what killed processes left behind."""
     from cobalt_data.gc import gc as verb
 
+    screen = Screen(json, quiet)
     removed = verb(dataset, runs=runs, versions=versions, keep=tuple(keep or ()), dry_run=dry_run)
     freed = sum(entry.bytes for entry in removed)
-    Screen(json).result(
+    screen.result(
         {"removed": [asdict(entry) for entry in removed], "bytes": freed},
         *(f"{entry.kind:8} {entry.path}" for entry in removed),
         f"{len(removed)} removed, {freed} bytes",

@@ -46,4 +46,6 @@ def test_figures_that_a_run_never_had_get_no_panel():
 def test_a_picture_that_cannot_be_written_is_one_line(tmp_path):
     with pytest.raises(CobaltError, match="cannot write there"):
         write_picture(PNG, tmp_path / "missing" / "file.png")
+    with pytest.raises(CobaltError, match="is a directory"):
+        write_picture(PNG, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -5,10 +5,10 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from builders import count_words, make_dataset, make_problem, make_trajectory, make_turn, rated
+from builders import count_words, make_all_tables, make_dataset, make_problem, make_trajectory, make_turn, rated
 from rich.console import Console
 
-from cobalt_data.commit import commit
+from cobalt_data.commit import Change, commit
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.history import history
@@ -33,6 +33,12 @@ def test_by_default_the_first_solved_trajectory_is_shown(tmp_path):
     version = make_dataset(tmp_path / "e", [PROBLEM], unsolved)
     assert show(version).id == min(trajectory.trajectory_id for trajectory in unsolved)
     assert show(make_dataset(tmp_path / "f", [PROBLEM])).id == "p0"
+
+
+def test_a_version_of_prompts_alone_shows_its_first_prompt(tmp_path):
+    prompts = make_all_tables(tmp_path / "d").table("prompts")
+    version = commit(Change("import", {}, None, {"prompts": prompts}, {}), dataset=tmp_path / "e")
+    assert show(version).id == min(prompts["prompt_id"].to_pylist())
 
 
 def test_rows_are_found_by_a_unique_beginning_of_their_id(tmp_path):

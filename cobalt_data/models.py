@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -133,12 +134,13 @@ def load_skeleton(resolved: ResolvedModel) -> Any:
 
 
 def _merged_adapter(resolved: ResolvedModel, dtype: Any) -> Any:
-    with _readable(resolved):
+    with _readable(resolved), warnings.catch_warnings():
         import torch
         from peft import PeftModel
 
         base = json.loads((resolved.path / ADAPTER).read_text())["base_model_name_or_path"]
         whole = load_model(resolve_model(base), torch.float32)
+        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by a name that is going out of use
         merged = PeftModel.from_pretrained(whole, resolved.path).merge_and_unload()
         return merged.to(getattr(torch, dtype) if isinstance(dtype, str) else dtype).eval()
 

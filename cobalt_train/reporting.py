@@ -57,11 +57,9 @@ def _cell(score: TurnScore | HackRate | None) -> str:
 
 def plan_lines(expected: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     """What a run would do and take, and its settings as they stand in a file."""
+    forms = {int: ",d", float: ",.2f"}
     return [
-        *(
-            f"{name}: {value:,}" if isinstance(value, int | float) else f"{name}: {value}"
-            for name, value in expected.items()
-        ),
+        *(f"{name}: {value:{forms.get(type(value), '')}}" for name, value in expected.items()),
         "",
         *(f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None),
     ]

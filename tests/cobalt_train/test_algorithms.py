@@ -1,6 +1,7 @@
 """The online algorithms on the toy model: what they train on, and that they train."""
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,17 @@ def test_every_turn_is_trained_with_the_very_prompt_that_was_served(train):
     assert [row.sample_index for row in first.rows] == [0, 1, 2, 3] and first.prompt.turn == 0
     assert sorted(row.sample_index for group in later for row in group.rows) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert all(group.prompt_ids[: len(first.prompt_ids) - 1] == first.prompt_ids[:-1] for group in later)
+
+
+def test_the_advantage_of_a_trajectory_reaches_every_one_of_its_turns(train):
+    practice = train("grpo-mt")._practise(1)
+    rows_of = {group.prompt_id: group for group in practice.groups}
+    reached = defaultdict(list)
+    for batch in practice.lesson.batches:
+        group = rows_of[batch.prompt_id]
+        for row, advantage in zip(group.rows, batch.advantages.tolist(), strict=True):
+            reached[group.prompt.problem_id, row.sample_index].append(advantage)
+    assert reached and all(len(turns) == 3 and len(set(turns)) == 1 and turns[0] for turns in reached.values())
 
 
 def test_generated_tokens_and_executed_tests_are_those_of_all_turns(train):

@@ -1,8 +1,19 @@
-"""The picture of a run, drawn from its journal."""
+"""What people read of a run: its plan before it begins, its picture drawn from the journal."""
 
 import json
+from dataclasses import asdict
 
-from cobalt_train.reporting import CURVE_NAME, draw_curve
+from cobalt_train.config import TrainConfig, load_config
+from cobalt_train.reporting import CURVE_NAME, draw_curve, plan_lines
+
+
+def test_the_settings_of_a_plan_are_lines_of_a_file_that_is_read_again(tmp_path):
+    config = load_config(preset="modern", steps=3, reward="my rewards.py:own")
+    lines = plan_lines({"engine": "vllm", "steps": 3000, "epochs": 16 / 3}, asdict(config))
+    told, settings = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert told == ["engine: vllm", "steps: 3,000", "epochs: 5.33"]
+    (tmp_path / "run.toml").write_text("\n".join(settings))
+    assert load_config(tmp_path / "run.toml") == config != TrainConfig()
 
 
 def test_the_picture_of_a_run_lies_beside_its_metrics(tmp_path):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.claims import Claim, print_machine, report
 from cobalt_data.collection import CollectConfig, collect
 from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
@@ -88,9 +88,8 @@ def main() -> int:
     parser.add_argument("--backend", default="auto", help="of the sandbox")
     arguments = parser.parse_args()
     size = QUICK if arguments.quick else FULL
-    print(
-        f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads; torch {installed('torch')}"
-    )
+    print_machine()
+    print(f"torch {installed('torch')}, {torch.get_num_threads()} threads")
     print(f"per step, mean of {STEPS}  " + "".join(f"{name.replace('_', ' '):>18}" for name in COLUMNS), flush=True)
     costs = {}
     with tempfile.TemporaryDirectory() as directory, Pool(backend=arguments.backend) as pool:
@@ -99,11 +98,7 @@ def main() -> int:
             costs[algo] = run(algo, dataset, Path(directory), pool, size)
             print(f"{algo:21}" + "".join(f"{costs[algo][name]:18.1f}" for name in COLUMNS), flush=True)
     ratio = min(costs[algo]["generated_tokens"] for algo in ("grpo-mt", "verpo")) / costs["cobalt"]["generated_tokens"]
-    reached = ratio > 1
-    print(
-        f"algorithms: an online step writes {ratio:.1f}x the tokens of cobalt's (goal > 1x) {'ok' if reached else 'SHORT'}"
-    )
-    return 0 if reached else 1
+    return report([Claim("algorithms: tokens that an online step writes against cobalt's", ratio, 1.0, unit="x")])
 
 
 if __name__ == "__main__":

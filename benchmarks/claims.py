@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 CORES = len(os.sched_getaffinity(0))
@@ -36,7 +36,10 @@ def print_machine() -> None:
     )
 
 
-def report(claims: Sequence[Claim]) -> int:
-    """Prints the claims; the exit status, 1 if one is short."""
-    print(*claims, sep="\n")
-    return 0 if all(claim.holds for claim in claims) else 1
+def report(claims: Iterable[Claim]) -> int:
+    """Prints the claims as they come; the exit status, 1 if one is short."""
+    short = False
+    for claim in claims:
+        print(claim, flush=True)
+        short |= not claim.holds
+    return int(short)

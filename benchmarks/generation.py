@@ -10,7 +10,6 @@ The engine vllm is printed beside them, warm, where an interpreter that has it i
 from __future__ import annotations
 
 import argparse
-import platform
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.claims import Claim, print_machine, report
 from cobalt_data.engines import Sampling
 from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.engines.transformers import TransformersEngine
@@ -93,9 +93,10 @@ def main() -> int:
     engine = TransformersEngine.load("smollm2-135m")
     engine.stop_ids = frozenset()  # every completion runs to its last token, on both sides
     prompts = [prompt_ids(engine, task) for task in TASKS]
-    print(f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads, {engine.module.dtype}")
+    print_machine()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers"))
     print(
-        f"torch {version('torch')}, transformers {version('transformers')}, prompts of {list(map(len, prompts))} tokens"
+        f"{versions}, {torch.get_num_threads()} threads, {engine.module.dtype}, prompts of {list(map(len, prompts))} tokens"
     )
     run_engine(engine, [prompt[:64] for prompt in prompts])
     pairs = []
@@ -111,9 +112,7 @@ def main() -> int:
         quick = ["--quick"] if chosen.quick else []
         subprocess.run([chosen.vllm, "-m", "benchmarks.generation", "--vllm-alone", *quick], check=False)
     ratio = statistics.median(ours for ours, _ in pairs) / statistics.median(theirs for _, theirs in pairs)
-    reached = ratio >= GOAL
-    print(f"generation: {ratio:.2f}x transformers generate (goal >= {GOAL:.0f}x) {'ok' if reached else 'SHORT'}")
-    return 0 if reached else 1
+    return report([Claim("generation against generate of transformers", ratio, GOAL, unit="x")])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.claims import Claim, print_machine, report
 from benchmarks.generation import TASKS
 
 MODEL = "smollm2-135m"
@@ -213,21 +213,20 @@ def measure(side: str, tokens: int, steps: int) -> dict[str, Any]:
     return found
 
 
-def claims(quick: bool) -> Iterator[tuple[str, float, str, bool]]:
-    """Name, value, goal, and whether it is reached."""
+def claims(quick: bool) -> Iterator[Claim]:
     ours, theirs = measure("cobalt", SHORT, 3 if quick else 8), measure("trl", SHORT, 1 if quick else 3)
     faster, share = theirs["median"] / ours["median"], ours["peak_mib"] / theirs["peak_mib"]
     print(
         f"cobalt: {ours['generate']:.1f} s generating, {ours['update']:.1f} s updating; prompts {ours['prompt_tokens']}"
     )
-    yield "steps/s against TRL", faster, f">= {GOAL_STEP:.0f}", faster >= GOAL_STEP
-    yield "peak memory against TRL", share, f"<= {GOAL_MEMORY}", share <= GOAL_MEMORY
+    yield Claim("steps/s against TRL", faster, GOAL_STEP, unit="x")
+    yield Claim("peak memory against TRL", share, GOAL_MEMORY, at_most=True, unit="x")
     update = measure("update-plain", SHORT, 1)["median"] / measure("update-shared", SHORT, 1)["median"]
-    yield "update against the plain path", update, f">= {GOAL_UPDATE:.0f}", update >= GOAL_UPDATE
+    yield Claim("update against the plain path", update, GOAL_UPDATE, unit="x")
     if not quick:
         ours, theirs = measure("cobalt", LONG, 3), measure("trl", LONG, 1)
         grown = theirs["median"] / ours["median"]
-        yield f"steps/s against TRL, prompts of {LONG} tokens", grown, f"> {faster:.1f}", grown > faster
+        yield Claim(f"steps/s against TRL, prompts of {LONG} tokens", grown, round(faster, 2), unit="x")
 
 
 def main() -> int:
@@ -240,12 +239,9 @@ def main() -> int:
         given.result.write_text(json.dumps(SIDES[given.side](given.tokens, given.steps)))
         return 0
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "trl"))
-    print(f"{platform.processor() or platform.machine()}, {versions}")
-    short = False
-    for name, value, goal, reached in claims(given.quick):
-        print(f"{name}: {value:.2f} (goal {goal}) {'ok' if reached else 'SHORT'}", flush=True)
-        short |= not reached
-    return int(short)
+    print_machine()
+    print(versions)
+    return report(claims(given.quick))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Answers:
     """The answers of a version's problems, each read when it is first asked for."""
 
     def __init__(self, version: Version, connection: duckdb.DuckDBPyConnection) -> None:
-        self._problems = version.glob("problems")
+        self._problems = version.files("problems")
         self._connection = connection
         self._tasks: dict[str, _Task] = {}
 

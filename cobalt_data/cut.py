@@ -149,7 +149,7 @@ def cut(version: Version, config: CutConfig, count_tokens: Callable[[Chat], int]
 def _by_problem(version: Version) -> Iterator[tuple[str, list[Candidate]]]:
     """The side and the trajectories of every problem that has some, a problem at a time: DuckDB brings them together."""
     with open_duckdb() as database:
-        found = database.execute(_PASS_RATES, {"trajectories": version.glob("trajectories")})
+        found = database.execute(_PASS_RATES, {"trajectories": version.files("trajectories")})
         rows = iter(partial(found.fetchmany, 1024), [])
         for (side, _), of_problem in groupby(chain.from_iterable(rows), key=itemgetter(0, 1)):
             yield side, [Candidate.of(*facts) for _, _, *facts in of_problem]

@@ -19,6 +19,7 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,16 +99,15 @@ class Version:
         for piece in self.pieces(name, split, columns, rows=1024):
             yield from piece.to_pylist()
 
-    def glob(self, name: str) -> str:
-        """The table's Parquet files, for DuckDB and Polars."""
-        self._shards(name)
-        return str(self.path / name / "*.parquet")
+    def files(self, name: str) -> list[str]:
+        """The table's Parquet files as DuckDB takes them."""
+        return [escape(str(self.path / shard.path)) for shard in self._shards(name)]
 
     def scan(self, name: str) -> pl.LazyFrame:
         """The table for Polars, read as far as it is asked for."""
         import polars as pl
 
-        return pl.scan_parquet(self.glob(name))
+        return pl.scan_parquet([self.path / shard.path for shard in self._shards(name)], glob=False)
 
     def _shards(self, name: str) -> Iterable[Any]:
         if not self.has(name):

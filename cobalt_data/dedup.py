@@ -126,7 +126,7 @@ def _duplicate_prompts(
                perturbation IS NOT NULL AS is_perturbed, {HELD_OUT_FIRST} AS trained_on
         FROM read_parquet(?) ANTI JOIN dropped_problems USING (problem_id) ANTI JOIN dropped_trajectories USING (trajectory_id)
         """,
-        [version.glob("prompts")],
+        [version.files("prompts")],
     )
     found = connection.execute(
         """

@@ -103,14 +103,14 @@ def _in_order(version: Version, connection: duckdb.DuckDBPyConnection) -> list[s
     """All problem ids, those to keep first."""
     connection.execute("CREATE OR REPLACE TEMP TABLE made (problem_id VARCHAR)")
     if version.has("trajectories"):
-        connection.execute("INSERT INTO made SELECT problem_id FROM read_parquet(?)", [version.glob("trajectories")])
+        connection.execute("INSERT INTO made SELECT problem_id FROM read_parquet(?)", [version.files("trajectories")])
     ordered = connection.execute(
         f"""
         SELECT problem_id
         FROM read_parquet(?) LEFT JOIN (SELECT problem_id, count(*) AS number FROM made GROUP BY ALL) USING (problem_id)
         ORDER BY {HELD_OUT_FIRST}, coalesce(number, 0) DESC, problem_id
         """,
-        [version.glob("problems")],
+        [version.files("problems")],
     )
     return [row_id for (row_id,) in ordered.fetchall()]
 

@@ -126,7 +126,7 @@ def _rank(version: Version, connection: duckdb.DuckDBPyConnection) -> None:
     """Fills `ranked`: every row's rank, the first to keep first, and its place among those with the same key."""
     connection.execute("CREATE TABLE uses (trajectory_id VARCHAR)")
     if version.has("prompts"):
-        connection.execute("INSERT INTO uses SELECT trajectory_id FROM read_parquet(?)", [version.glob("prompts")])
+        connection.execute("INSERT INTO uses SELECT trajectory_id FROM read_parquet(?)", [version.files("prompts")])
     connection.execute(
         """
         CREATE TABLE ranked AS

@@ -116,7 +116,7 @@ def _write(rows: Iterator[Row], schema: pa.Schema | None, file: Path) -> int:
                 lines.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
         return count
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    with pa.OSFile(str(file), "wb") as sink, pq.ParquetWriter(sink, schema, compression="zstd") as writer:
         while batch := list(islice(every, ROWS_AT_A_TIME)):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
             count += len(batch)

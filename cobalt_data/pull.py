@@ -24,7 +24,7 @@ from cobalt_data.errors import HubError, InputError
 from cobalt_data.hub import DATASET, hub
 from cobalt_data.manifest import LARGEST_MANIFEST, MANIFEST_NAME, VERSION_ID, Manifest, Shard
 from cobalt_data.models import cache_directory
-from cobalt_data.references import HubReference, parse_hub_reference
+from cobalt_data.references import HubReference, parse_hub_reference, parse_target
 from cobalt_data.runs import open_run
 from cobalt_data.staging import clear_disk_errors, locked, publish, staging_directory
 from cobalt_data.verify import verify_directory
@@ -50,7 +50,7 @@ def pull(reference: str, dataset: str | Path, *, token: str | None = None, progr
     The dataset is new, or its latest version is a parent of this one or stands in the same repository. Raises InputError
     where another dataset is in the way, HubError where the Hub refuses or the content is not what the manifest says.
     """
-    wanted, target = parse_hub_reference(reference), Path(dataset)
+    wanted, target = parse_hub_reference(reference), parse_target(dataset)
     if wanted.tag in version_ids(target):
         return load_version(target, str(wanted.tag), latest_id(target))
     remote = _resolve(wanted, token)

@@ -56,6 +56,8 @@ def parse_target(target: str | Path) -> Path:
     text = str(target)
     if not text:
         raise InputError("the dataset to write has no name: give a path with -o")
+    if "\0" in text or text.encode("utf-8", "replace").decode() != text:
+        raise InputError(f"{text!r} is no name that could be written down everywhere: give a path in UTF-8 with -o")
     if text.startswith("hf:/"):
         raise InputError(f"{text} is on the Hub: write to a path on disk with -o, then use `cobalt data push`")
     path, at, version = text.rpartition("@")

@@ -9,9 +9,11 @@ pulled) the values are read instead. MD5 guards against nothing here; that is wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cobalt_data.duck import open_duckdb
@@ -32,8 +34,9 @@ def write_hashes(directory: Path, shard: str) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     table, _, _ = shard.partition("/")
     with open_duckdb() as database:
-        rows = database.sql(_query(table), params={"files": [str(directory / shard)]}).to_arrow_table()
-    pq.write_table(rows, target)
+        rows = database.sql(_query(table), params={"files": [escape(str(directory / shard))]}).to_arrow_table()
+    with pa.OSFile(str(target), "wb") as file:
+        pq.write_table(rows, file)
 
 
 def read_hashes(
@@ -48,8 +51,8 @@ def read_hashes(
 
 def _sources(name: str, directory: Path, shards: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     hashed = [shard for shard in shards if hashes_of(directory, shard).is_file()]
-    yield "SELECT id, hash FROM read_parquet($files)", [str(hashes_of(directory, shard)) for shard in hashed]
-    yield _query(name), [str(directory / shard) for shard in shards if shard not in hashed]
+    yield "SELECT id, hash FROM read_parquet($files)", [escape(str(hashes_of(directory, shard))) for shard in hashed]
+    yield _query(name), [escape(str(directory / shard)) for shard in shards if shard not in hashed]
 
 
 def _query(name: str) -> str:

@@ -51,7 +51,8 @@ def _write_shard(path: str, split: str, part: pa.Table, staging: Path, known: Kn
         if _link(directory / shard.path, staging / path):
             _share_hashes(directory, shard.path, staging, path)
             return replace(shard, path=path, split=split)
-    pq.write_table(part, staging / path, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
+    with pa.OSFile(str(staging / path), "wb") as file:  # a path alone may be taken for an address
+        pq.write_table(part, file, compression="zstd", row_group_size=ROWS_PER_GROUP, write_page_checksum=True)
     sha256 = file_sha256(staging / path)
     if part.num_rows >= FEWEST_ROWS:
         write_hashes(staging, path)

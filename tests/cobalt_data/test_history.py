@@ -6,14 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import make_problem, rated
+from builders import keep_first, make_all_tables, make_problem, rated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobalt_data.commit import Change, Counts, commit
 from cobalt_data.dataset import open_version, table_from_rows
+from cobalt_data.dedup import DedupConfig, find_duplicates
 from cobalt_data.diff import diff
 from cobalt_data.history import history
+from cobalt_data.stats import stats
 
 
 def problems(*numbers, **changes):
@@ -142,3 +144,17 @@ def test_a_diff_agrees_with_the_sets_of_ids(tmp_path_factory, old, new):
     )
     table = diff(before, after).tables["problems"]
     assert (table.added, table.removed, table.changed) == (len(new - old), len(old - new), 0)
+
+
+@pytest.mark.parametrize("name", ["st*r", "my[1]", "q?", "a:b", "back\\s", "{a,b}"])
+def test_a_path_is_no_pattern_and_no_address_whatever_is_in_it(tmp_path, name):
+    others = ("star", "my1", "q1", "a")
+    for other in others:
+        make_all_tables(tmp_path / other)
+    version = make_all_tables(tmp_path / name)
+    plain = open_version(tmp_path / "star")
+    assert version.id == plain.id and stats(version) == stats(plain)
+    everything = DedupConfig(near=True)
+    assert find_duplicates(version, everything) == find_duplicates(plain, everything)
+    fewer = keep_first(version, 3)
+    assert {rows.removed for rows in diff(version, fewer).tables.values()} == {9}

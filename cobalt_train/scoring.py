@@ -40,7 +40,7 @@ class Scores:
 
 
 def prepare(model: Any, name: str, longest: int, shared_prefix: bool) -> None:
-    """Readies a model for `score`. Raises InputError, naming the model, if its layers cannot share a prompt.
+    """Readies a model for a `Scorer`. Raises InputError, naming the model, if its layers cannot share a prompt.
 
     `longest` is the most tokens that a prompt and a completion have together: within a sliding window, layers that slide
     are ordinary ones.
@@ -99,11 +99,6 @@ class Scorer(nn.Module):
         return chosen_logprobs(hidden, self.model.get_output_embeddings().weight, targets, temperature)
 
 
-def score(model: Any, groups: Sequence[Rows], temperature: float = 1.0, shared_prefix: bool = True) -> Scores:
-    """What `Scorer.score` yields, for a model that is whole."""
-    return Scorer(model).score(groups, temperature, shared_prefix)
-
-
 def check_scores(
     scorer: Scorer,
     name: str,
@@ -112,7 +107,7 @@ def check_scores(
     temperature: float,
     shared_prefix: bool,
 ) -> None:
-    """Compares `score` with the model's own logits on the beginning of a group. Raises InputError where they differ."""
+    """Compares the scores with the model's own logits on the beginning of a group. Raises InputError where they differ."""
     heads = [completion[:CHECKED_TOKENS] for completion in completions[:CHECKED_COMPLETIONS]]
     with torch.no_grad():
         scored = scorer.score([(prompt, heads)], temperature, shared_prefix)

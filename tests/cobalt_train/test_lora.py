@@ -13,7 +13,7 @@ from cobalt_data.errors import InputError
 from cobalt_data.models import load_model, resolve_model
 from cobalt_train.lora import adapt
 from cobalt_train.plan import plan
-from cobalt_train.scoring import score
+from cobalt_train.scoring import Scorer
 from cobalt_train.trainer import Trainer
 
 CONFIG = replace(CONFIG, steps=3, lora_rank=4, learning_rate=2e-2, gradient_checkpointing=True)
@@ -38,7 +38,7 @@ def test_the_adapter_alone_is_trained_and_the_engine_samples_with_it(trainer, to
                 torch.testing.assert_close(weight, base[name.replace(".base_layer", "")], rtol=0, atol=0)
     ((drawn,),) = run.engine.complete_tokens([PROMPT], [[0]], CONFIG.sampling())
     scores = [
-        score(model, [(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
+        Scorer(model).score([(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
         for model in (
             load_model(resolve_model(str(result.checkpoint)), "float32"),
             PeftModel.from_pretrained(
@@ -61,9 +61,9 @@ def test_a_resumed_adapter_is_that_of_an_uninterrupted_run(trainer):
 
 
 def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_llama):
-    before = score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs
+    before = Scorer(tiny_llama).score([(PROMPT, [[1, 2]])]).logprobs
     adapt(tiny_llama, CONFIG, Path("base"))
-    torch.testing.assert_close(score(tiny_llama, [(PROMPT, [[1, 2]])]).logprobs, before)
+    torch.testing.assert_close(Scorer(tiny_llama).score([(PROMPT, [[1, 2]])]).logprobs, before)
     assert {name.split(".lora_")[0].split(".")[-1] for name, w in tiny_llama.named_parameters() if w.requires_grad} == {
         "q_proj",
         "k_proj",
@@ -93,7 +93,7 @@ def test_an_adapter_of_an_adapted_model_loads_with_both(trainer):
     second = trainer("second", steps=1, model=str(first.checkpoint))
     saved = load_model(resolve_model(str(second.run().checkpoint)), "float32")
     ((drawn,),) = second.engine.complete_tokens([PROMPT], [[0]], CONFIG.sampling())
-    scored = score(saved, [(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
+    scored = Scorer(saved).score([(PROMPT, [drawn.token_ids])], shared_prefix=False).logprobs[0].detach()
     torch.testing.assert_close(scored, torch.tensor(drawn.logprobs), rtol=1e-4, atol=1e-4)
 
 

@@ -6,7 +6,7 @@ from cobalt_data.engines import prefixes
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, resolve_model
 from cobalt_train.packing import pack, split_rows
-from cobalt_train.scoring import Scorer, check_scores, checkpoint_layers, prepare, score
+from cobalt_train.scoring import Scorer, check_scores, checkpoint_layers, prepare
 
 PROMPT = [5, 3, 90, 14, 15, 92, 6]
 COMPLETIONS = [[5, 35, 89, 7], [9], [3, 2, 38, 46, 26, 43], [5, 35, 1]]
@@ -23,7 +23,7 @@ TURNS = [
 def gradients(model, shared_prefix, groups=GROUPS):
     """Log-probabilities, and the gradients of their sum under weights that differ from token to token."""
     model.zero_grad()
-    scores = score(model, groups, 0.8, shared_prefix)
+    scores = Scorer(model).score(groups, 0.8, shared_prefix)
     upstream = torch.linspace(-1, 1, scores.mask.numel()).reshape(scores.mask.shape)
     (scores.logprobs * upstream).sum().backward()
     return scores.logprobs.detach(), [parameter.grad.clone() for parameter in model.parameters()]
@@ -77,7 +77,7 @@ def test_checkpointed_layers_keep_their_inputs_alone(tiny_llama):
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            score(tiny_llama, GROUPS)
+            Scorer(tiny_llama).score(GROUPS)
         return kept
 
     prepare(tiny_llama, "it", 64, True)
@@ -92,7 +92,7 @@ def test_a_model_without_marked_layers_cannot_be_checkpointed():
 
 
 def test_scores_are_those_of_the_models_own_logits(tiny_llama):
-    scores = score(tiny_llama, GROUPS, 0.8, shared_prefix=False)
+    scores = Scorer(tiny_llama).score(GROUPS, 0.8, shared_prefix=False)
     for row, completion in enumerate(COMPLETIONS):
         logits = tiny_llama(torch.tensor([PROMPT + completion])).logits[0, len(PROMPT) - 1 : -1] / 0.8
         table = logits.log_softmax(-1)
@@ -104,8 +104,8 @@ def test_scores_are_those_of_the_models_own_logits(tiny_llama):
 
 def test_the_order_of_completions_only_reorders_their_scores(tiny_llama):
     prepare(tiny_llama, "it", 64, True)
-    forward = score(tiny_llama, GROUPS)
-    backward = score(tiny_llama, [(PROMPT, COMPLETIONS[::-1])])
+    forward = Scorer(tiny_llama).score(GROUPS)
+    backward = Scorer(tiny_llama).score([(PROMPT, COMPLETIONS[::-1])])
     torch.testing.assert_close(forward.logprobs, backward.logprobs.flip(0))
 
 
@@ -130,7 +130,7 @@ def test_attention_with_soft_caps_is_refused_by_name(tiny_shape):
     model = Gemma2ForCausalLM(Gemma2Config(**tiny_shape, head_dim=8, layer_types=["full_attention"] * 2)).eval()
     prepare(model, "gemma", 64, True)
     with pytest.raises(InputError, match="Gemma2Attention has attention with softcap"):
-        score(model, GROUPS)
+        Scorer(model).score(GROUPS)
 
 
 def test_the_check_passes_on_a_sound_model_and_stops_a_model_that_treats_its_logits(tiny_llama):

@@ -12,7 +12,7 @@ from toy import CONFIG
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cobalt_train import rollout
-from cobalt_train.scoring import score
+from cobalt_train.scoring import Scorer
 from cobalt_train.trainer import Trainer
 
 
@@ -53,7 +53,7 @@ def test_the_engine_samples_from_the_weights_of_the_checkpoint(train):
     prompt = [3, 4, 6]
     ((drawn,),) = trainer.engine.complete_tokens([prompt], [[0]], CONFIG.sampling())
     saved = AutoModelForCausalLM.from_pretrained(result.checkpoint)
-    scores = score(saved, [(prompt, [drawn.token_ids])], shared_prefix=False)
+    scores = Scorer(saved).score([(prompt, [drawn.token_ids])], shared_prefix=False)
     torch.testing.assert_close(scores.logprobs[0].detach(), torch.tensor(drawn.logprobs))
 
 

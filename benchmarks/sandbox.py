@@ -188,10 +188,15 @@ def children(pid: int) -> list[int]:
 
 
 def soak(pool: Pool, tests: int) -> tuple[float, float]:
-    """Growth in MiB of this process and of the sandboxes while `tests` tests run, after a warm-up of a tenth."""
-    run = lambda count: [  # noqa: E731
-        pool.submit(PROGRAM, [TEST] * 100, Judge()).result() for _ in range(max(1, count // 100))
-    ]
+    """Growth in MiB of this process and of the sandboxes while `tests` tests run, after a warm-up of a tenth.
+
+    No result is kept: what is to be flat is the pool.
+    """
+
+    def run(count: int) -> None:
+        for _ in range(max(1, count // 100)):
+            pool.submit(PROGRAM, [TEST] * 100, Judge()).result()
+
     run(tests // 10)
     before = own_mib(), sandbox_mib(os.getpid())
     run(tests)

@@ -36,6 +36,8 @@ from cobalt_train.trainer import Trainer
 from sandbox import Pool
 
 SAMPLING = Sampling(temperature=0.6, top_p=0.95, max_tokens=64)
+# A few large steps, for something to be seen; a longer run would fall for them (docs/training.md).
+FAST = {"learning_rate": 1e-4, "advantage": "group_std"}
 COLLECT = CollectConfig(n=4, turns=3, sampling=SAMPLING, split="train", limit=16)
 
 
@@ -122,7 +124,7 @@ class _Demo:
     def training(self, version: Version, pool: Pool) -> Path:
         """The last checkpoint of a short run."""
         steps, max_tokens = self._settings.steps, self._settings.collect.sampling.max_tokens
-        config = load_config(preset="cpu-small", steps=steps, save_every=3, max_tokens=max_tokens)
+        config = load_config(preset="cpu-small", **FAST, steps=steps, save_every=3, max_tokens=max_tokens)
         begun = (self._run / "run.json").exists()
         if checkpoint_directory(self._run).name == f"checkpoint-{steps:06d}":
             return checkpoint_directory(self._run)

@@ -58,9 +58,7 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
     Tables that the change does not name are carried over from the first parent. Raises InputError where a version without
     parents would hide an existing dataset, DatasetMoved where another process moved `latest`, CobaltError on a full disk.
     """
-    if dataset is None and parents[0].origin:
-        raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
-    target = parse_target(dataset) if dataset is not None else parents[0].dataset
+    target = target_of(parents, dataset)
     at_home = bool(parents) and target.resolve() == parents[0].dataset.resolve()
     latest_before = parents[0].latest_when_opened if at_home else latest_id(target)
     with clear_disk_errors(target), staging_directory(target) as staging:
@@ -82,6 +80,15 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
         write_card(staging, manifest)
         publish(target, staging, manifest, latest_before, at_home)
     return load_version(target, manifest.id, latest_id(target))
+
+
+def target_of(parents: Sequence[Version], dataset: str | Path | None) -> Path:
+    """The dataset that a change of `parents` goes to. Raises InputError where that can be none."""
+    if dataset is not None:
+        return parse_target(dataset)
+    if parents[0].origin:
+        raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
+    return parents[0].dataset
 
 
 def foresee(change: Change, parents: Sequence[Version]) -> Content:

@@ -20,7 +20,7 @@ FORMAT = (
 
 
 def import_(
-    source: Annotated[str, typer.Argument(help=SOURCE)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make.")],
     format: Annotated[str | None, typer.Option("--format", help=FORMAT)] = None,
     public: Annotated[int | None, typer.Option(help="How many tests are public where the source does not say.")] = None,
@@ -75,7 +75,7 @@ def import_(
 
 
 def merge(
-    datasets: Annotated[list[str], typer.Argument(metavar="DATASET...", help="Two or more of PATH or PATH@VERSION.")],
+    datasets: Annotated[list[str], typer.Argument(metavar="DATASET", help="Two or more of PATH or PATH@VERSION.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DATASET", help="The dataset to make.")],
     sides: Annotated[
         str, typer.Option(help="Of problems that stand on two sides: refuse, or leave-out with all made from them.")

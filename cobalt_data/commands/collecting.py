@@ -24,13 +24,17 @@ def show_collection(
 ) -> None:
     """Collects, commits, and says what came of it."""
     from cobalt_data.collection import collect
-    from cobalt_data.commit import commit
+    from cobalt_data.commit import commit, target_of
     from sandbox import Pool
 
+    target = target_of([version], output)  # what is wrong with it is to show before anything was computed
+    unfinished = target if version.origin else version.dataset
     with (
         Pool(backend=backend) as pool,
         screen.bar("collecting") as show,
-        collect(version, engine, pool, config, lies=lies, progress=lambda at: show(*moment(at))) as collected,
+        collect(
+            version, engine, pool, config, lies=lies, dataset=unfinished, progress=lambda at: show(*moment(at))
+        ) as collected,
     ):
         committed = commit(collected.change, [version], output) if collected.added else version
     measured, dropped = collected.progress, collected.change.counts["trajectories"].dropped

@@ -16,7 +16,7 @@ from cobalt_data.errors import CobaltError
 def show(
     dataset: Reference,
     row: Annotated[
-        str | None, typer.Argument(help="An id of a problem, trajectory or prompt, or how it begins.")
+        str | None, typer.Argument(metavar="ID", help="Of a problem, trajectory or prompt, or how it begins.")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -72,6 +72,7 @@ def collect(
     ] = None,
     backend: Backend = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and stop.")] = False,
+    output: Output = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -91,6 +92,6 @@ def collect(
             expected = plan(version, opened, config)
             screen.result(asdict(expected), *(f"{name}: {value}" for name, value in asdict(expected).items()))
             return
-        show_collection(screen, version, opened, config, backend)
+        show_collection(screen, version, opened, config, backend, output=output)
     finally:
         opened.close()

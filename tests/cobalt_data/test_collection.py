@@ -17,7 +17,9 @@ from scripted import ScriptedEngine, block
 
 from cli import main
 from cobalt_data.collection import CollectConfig, collect, lay_out
+from cobalt_data.commands.collecting import show_collection
 from cobalt_data.commit import commit
+from cobalt_data.console import Screen
 from cobalt_data.dataset import open_version, version_ids
 from cobalt_data.engines import Sampling, open_engine
 from cobalt_data.engines.base import Completion
@@ -316,3 +318,15 @@ def test_on_the_embedded_model_a_collection_that_was_interrupted_ends_in_the_sam
         collected_into(second, pool, config, engine, progress=interrupt)
     assert collected_into(second, pool, config, engine).id == whole.id
     assert json.loads(next(iter(whole.rows("trajectories")))["sampling"])["template"] == "worked_examples"
+
+
+def test_a_collection_on_a_version_of_the_hub_asks_where_to_write_before_it_begins_and_leaves_the_cache_alone(
+    version, tmp_path, capsys
+):
+    cached, engine = replace(version, origin="hf://datasets/anna/things"), ScriptedEngine(answer)
+    before = sorted(version.dataset.rglob("*"))
+    with pytest.raises(InputError, match="-o"):
+        show_collection(Screen(json=True), cached, engine, CONFIG, "process")
+    show_collection(Screen(json=True), cached, engine, CONFIG, "process", output=str(tmp_path / "mine"))
+    assert json.loads(capsys.readouterr().out)["added"] == open_version(tmp_path / "mine").manifest.rows("trajectories")
+    assert sorted(version.dataset.rglob("*")) == before

@@ -1,6 +1,7 @@
 """Small problems, trajectories and datasets for the tests of the data layer."""
 
 from cobalt_data.commit import Change, commit
+from cobalt_data.cut import CutConfig, cut
 from cobalt_data.dataset import table_from_rows
 from cobalt_data.judged_turns import public_outcome
 from cobalt_data.rows import Problem, Prompt, PublicOutcome, Trajectory, Turn
@@ -126,3 +127,11 @@ def executed(problem, programs, pool, sample_index=0):
         rate = sum(passed) / len(passed)
         turns.append(Turn(program, public, share, rate, rate, feedback, "stop", 10, 5))
     return make_trajectory(problem, turns, sample_index)
+
+
+def executed_and_cut(directory, problems, programs, pool, **settings):
+    """A version with one really executed trajectory per problem and list of programs, cut at every turn."""
+    trajectories = [executed(each, turns, pool, index) for each in problems for index, turns in enumerate(programs)]
+    version = make_dataset(directory, problems, trajectories)
+    config = CutConfig("words", select="all", look_ahead=False, stop_when_passing=False, **settings)
+    return commit(cut(version, config, count_words), [version])

@@ -9,6 +9,7 @@ from builders import (
     call_test,
     count_words,
     executed,
+    executed_and_cut,
     make_dataset,
     make_problem,
     make_trajectory,
@@ -46,12 +47,7 @@ def pool():
 def prepared(tmp_path_factory, pool):
     """Three problems with five really executed trajectories each, cut at every turn."""
     problems = [make_problem(f"p{number}") for number in range(3)]
-    trajectories = [
-        executed(each, programs, pool, index) for each in problems for index, programs in enumerate(PROGRAMS)
-    ]
-    version = make_dataset(tmp_path_factory.mktemp("perturb") / "d", problems, trajectories)
-    config = CutConfig("words", select="all", look_ahead=False, stop_when_passing=False)
-    return commit(cut(version, config, count_words), [version])
+    return executed_and_cut(tmp_path_factory.mktemp("perturb") / "d", problems, PROGRAMS, pool)
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from builders import count_words, executed, make_dataset, make_problem, prompts_of
+from builders import count_words, executed_and_cut, make_dataset, make_problem, prompts_of
 
 from cobalt_data.commit import commit
-from cobalt_data.cut import CutConfig, cut
 from cobalt_data.perturb import KINDS, PerturbConfig, counted, perturb
 from cobalt_data.rows import Prompt
 from cobalt_data.schemas import TABLES
@@ -28,12 +27,7 @@ def pool():
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory, pool):
     problems = [make_problem(f"p{number}") for number in range(3)]
-    trajectories = [
-        executed(each, programs, pool, index) for each in problems for index, programs in enumerate(PROGRAMS)
-    ]
-    version = make_dataset(tmp_path_factory.mktemp("kinds") / "d", problems, trajectories)
-    config = CutConfig("words", select="all", look_ahead=False, stop_when_passing=False, skip_solved=False)
-    return commit(cut(version, config, count_words), [version])
+    return executed_and_cut(tmp_path_factory.mktemp("kinds") / "d", problems, PROGRAMS, pool, skip_solved=False)
 
 
 def perturbed(version, pool, kinds, **settings):

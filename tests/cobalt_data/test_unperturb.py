@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from builders import count_words, executed, make_dataset, make_problem
+from builders import count_words, executed_and_cut, make_dataset, make_problem
 
 from cobalt_data.commit import commit
-from cobalt_data.cut import CutConfig, cut
 from cobalt_data.dataset import table_from_rows
 from cobalt_data.errors import InputError
 from cobalt_data.perturb import KINDS, PerturbConfig, perturb
@@ -28,14 +27,8 @@ def pool():
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory, pool):
     problems = [make_problem(f"p{number}", split=side) for number, side in enumerate(("train", "train", "test"))]
-    trajectories = [
-        executed(each, programs, pool, index)
-        for each in problems
-        for index, programs in enumerate([[WRONG, RIGHT], [RIGHT, WRONG], [WRONG, "print("]])
-    ]
-    version = make_dataset(tmp_path_factory.mktemp("unperturb") / "d", problems, trajectories)
-    config = CutConfig("words", select="all", look_ahead=False, stop_when_passing=False, skip_solved=False)
-    return commit(cut(version, config, count_words), [version])
+    programs = [[WRONG, RIGHT], [RIGHT, WRONG], [WRONG, "print("]]
+    return executed_and_cut(tmp_path_factory.mktemp("unperturb") / "d", problems, programs, pool, skip_solved=False)
 
 
 def perturbed(version, pool, path, **settings):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobalt_data.errors import InputError
-from cobalt_data.staging import clear_disk_errors
+from cobalt_data.staging import clear_disk_errors, write_whole
 
 if TYPE_CHECKING:
     from cobalt_data.stats import Stats, TurnStats
@@ -42,13 +42,8 @@ def write_picture(picture: bytes, file: Path) -> None:
     """Puts the picture in its place, whole. Raises InputError where that is a directory."""
     if file.is_dir():
         raise InputError(f"{file} is a directory: name the file of the picture")
-    aside = file.with_name(f".{file.name}")
     with clear_disk_errors(file):
-        try:
-            aside.write_bytes(picture)
-            aside.replace(file)
-        finally:
-            aside.unlink(missing_ok=True)
+        write_whole(file, picture)
 
 
 def curve_picture(metrics: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> bytes:

@@ -114,6 +114,16 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
+def write_whole(file: Path, content: bytes) -> None:
+    """Puts a file in its place, all of it or nothing. Raises OSError."""
+    aside = file.with_name(f".{file.name}")
+    try:
+        aside.write_bytes(content)
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
 def sync(path: Path) -> None:
     """Returns when what a file or a directory holds is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)

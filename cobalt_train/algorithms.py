@@ -26,6 +26,7 @@ from cobalt_train.batch import Lesson, batch_of, make_lesson
 from cobalt_train.config import TrainConfig
 from cobalt_train.online import Attempts, Credit, grpo_mt_credit, roll_out_problems, rows_of, verpo_credit
 from cobalt_train.prompts import PromptSet, load_problems, load_prompts, longest_prompt
+from cobalt_train.ranks import Ranks
 from cobalt_train.rewarding import Rewarder
 from cobalt_train.rollout import Group, roll_out_groups
 from sandbox import Pool
@@ -64,6 +65,12 @@ class Algorithm(Protocol):
     def practise(self, step: int, prompts: Mapping[str, Any]) -> Practice:
         """Rolls out some of its prompts, by id. Raises InputError, EngineError or SandboxUnavailable."""
         ...
+
+
+def practise_together(algorithm: Algorithm, step: int, prompts: Mapping[str, Any], ranks: Ranks) -> Practice:
+    """What all processes did, each with consecutive prompts of these; to be called by all of them."""
+    own = {prompt_id: prompts[prompt_id] for prompt_id in ranks.share(list(prompts))}
+    return merged(ranks.gather(algorithm.practise(step, own) if own else None))
 
 
 def open_algorithm(

@@ -28,6 +28,7 @@ from cobalt_data.models import EMBEDDED, checkpoint_directory
 from cobalt_data.perturb import PerturbConfig, perturb
 from cobalt_data.problems import choose_problems
 from cobalt_data.split import SplitConfig, split
+from cobalt_data.staging import write_whole
 from cobalt_data.templates import template_for
 from cobalt_train.config import load_config
 from cobalt_train.evaluation import Evaluation, compare, evaluate
@@ -85,7 +86,7 @@ class _Demo:
         if file.exists() and file.read_text(encoding="utf-8") != settings:
             raise InputError(f"{self._output} holds a demo with other settings: remove it, or choose another with -o")
         self._output.mkdir(parents=True, exist_ok=True)
-        _write_whole(file, settings)
+        write_whole(file, settings.encode())
 
     def problems(self) -> Version:
         difficulty = self._settings.difficulty
@@ -154,7 +155,7 @@ class _Demo:
                 n=settings.evaluated_samples,
                 progress=lambda at: show(*moment(at)),
             )
-        _write_whole(kept, json.dumps(measured.to_json()))
+        write_whole(kept, json.dumps(measured.to_json()).encode())
         shares = ", ".join(f"{score.pass_at_1:.1%}" for score in measured.scores)
         self.say(f"Pass@1 {label}: {shares} at turns 0 to {settings.collect.turns - 1}")
         return measured
@@ -200,9 +201,3 @@ class _Demo:
     def _told(self, version: Version) -> Version:
         self._screen.version_line(version)
         return version
-
-
-def _write_whole(file: Path, text: str) -> None:
-    aside = file.with_suffix(".aside")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(file)

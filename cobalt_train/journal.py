@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cobalt_data.errors import CobaltError
+from cobalt_data.staging import write_whole
 
 
 class Journal:
@@ -20,10 +21,8 @@ class Journal:
         self.path, self._writes = path, writes
         if not writes:
             return
-        aside = path.with_name(f".{path.name}")
         try:
-            aside.write_bytes(b"".join(lines_up_to(path, last_step)))
-            aside.replace(path)
+            write_whole(path, b"".join(lines_up_to(path, last_step)))
         except OSError as error:
             raise CobaltError(f"{path}: cannot be written ({error.strerror}); make room, then resume") from None
 

@@ -23,7 +23,7 @@ from cobalt_data.engines.token_engine import TokenEngine
 from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
 from cobalt_data.split import VALIDATION
-from cobalt_train.algorithms import Practice, merged, open_algorithm
+from cobalt_train.algorithms import Practice, open_algorithm, practise_together
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
@@ -150,11 +150,8 @@ class Trainer:
         return bool(every) and (self._state.step % every == 0 or self._state.step == self.steps)
 
     def _practise(self, step: int) -> Practice:
-        """What all processes did, each with consecutive prompts of the step."""
-        config = self._config
-        prompts = self._prompts.take(config.seed, self._state.cursor, self._groups)
-        own = {prompt_id: prompts[prompt_id] for prompt_id in self._ranks.share(list(prompts))}
-        return merged(self._ranks.gather(self._algorithm.practise(step, own) if own else None))
+        prompts = self._prompts.take(self._config.seed, self._state.cursor, self._groups)
+        return practise_together(self._algorithm, step, prompts, self._ranks)
 
     def _step(self) -> Metrics:
         config, step = self._config, self._state.step + 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cobalt_train.algorithms import Algorithm, merged
+from cobalt_train.algorithms import Algorithm, practise_together
 from cobalt_train.metrics import reward_metrics
 from cobalt_train.ranks import Ranks
 
@@ -17,6 +17,5 @@ DRAWS = 0  # steps count from 1: these draws are no step's
 def validate(algorithm: Algorithm, ranks: Ranks) -> dict[str, Any]:
     """Figures over the completions of all of the algorithm's prompts. All processes call it together."""
     prompts = algorithm.prompts.by_id
-    own = {prompt_id: prompts[prompt_id] for prompt_id in ranks.share(list(prompts))}
-    practice = merged(ranks.gather(algorithm.practise(DRAWS, own) if own else None))
+    practice = practise_together(algorithm, DRAWS, prompts, ranks)
     return {"prompts": len(prompts), **reward_metrics(practice.groups)}

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from cobalt_data.engines.base import Completion, Engine, Sampling
+from cobalt_data.engines.base import Completion, Engine, Sampling, Session
 from cobalt_data.errors import SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.judged_turns import judge, judged_turn
@@ -117,7 +117,7 @@ def roll_out(
         for problem, indices in zip(unit.problems, unit.samples, strict=True)
         for index in indices
     ]
-    room = _room(engine, sampling, longest_prompt)
+    room, session = _room(engine, sampling, longest_prompt), engine.session()
     for turn in range(turns):
         _end_what_does_not_fit(conversations, engine, room)
         going = [conversation for conversation in conversations if conversation.goes_on]
@@ -126,7 +126,7 @@ def roll_out(
             break
         _leave_if(abandoned)
         with meter.generating():
-            completions = _complete(going, engine, sampling, run_seed, turn)
+            completions = _complete(going, session, sampling, run_seed, turn)
         _judge_and_answer(going, completions, pool, template)
         meter.turn_done(len(going), sum(completion.completion_tokens for completion in completions))
     _leave_if(abandoned)  # what a pool that was being closed did to the last turn must not count
@@ -176,7 +176,7 @@ def _end_what_does_not_fit(conversations: Sequence[_Conversation], engine: Engin
 
 
 def _complete(
-    going: Sequence[_Conversation], engine: Engine, sampling: Sampling, run_seed: int, turn: int
+    going: Sequence[_Conversation], session: Session, sampling: Sampling, run_seed: int, turn: int
 ) -> list[Completion]:
     """One completion per conversation, in their order, from one call; equal chats are sent once, with all their seeds."""
     groups: dict[tuple[str, ...], list[int]] = {}
@@ -190,7 +190,7 @@ def _complete(
         ]
         for group in groups.values()
     ]
-    drawn = engine.complete(chats, seeds, sampling)
+    drawn = session.complete(chats, seeds, sampling)
     by_position = {
         position: completion
         for group, completions in zip(groups.values(), drawn, strict=True)

@@ -5,7 +5,8 @@ OpenAI-compatible endpoint). The first two work in token ids and return them wit
 text alone (`token_ids` is None), which is enough to collect and to evaluate but not to train.
 
 An engine is called from several threads at once and serialises itself where it must. What `complete` returns depends on its
-arguments alone, never on earlier calls or on timing: that is what lets a killed collection resume to the same bytes.
+arguments alone, never on earlier calls or on timing; within a session, on the session's calls alone. That is what lets a
+killed collection resume to the same bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +55,17 @@ class Completion:
     logprobs: tuple[float, ...] | None = None
 
 
-class Engine(Protocol):
+class Session(Protocol):
+    """An engine, or what stands for it, as conversations use it whose chats grow from call to call."""
+
+    def complete(
+        self, chats: Sequence[Chat], seeds: Sequence[Sequence[int]], sampling: Sampling
+    ) -> list[list[Completion]]:
+        """Draws `len(seeds[i])` completions of `chats[i]`, one per seed, in that order. Raises EngineError."""
+        ...
+
+
+class Engine(Session, Protocol):
     name: str  # "transformers" | "vllm" | "openai"
     model: str  # as the user named it
     model_revision: str  # a content hash or a Hub commit; "unknown" on text engines
@@ -65,10 +76,8 @@ class Engine(Protocol):
         """Tokens of a prompt and its completion together at most; None where a text engine cannot know."""
         ...
 
-    def complete(
-        self, chats: Sequence[Chat], seeds: Sequence[Sequence[int]], sampling: Sampling
-    ) -> list[list[Completion]]:
-        """Draws `len(seeds[i])` completions of `chats[i]`, one per seed, in that order. Raises EngineError."""
+    def session(self) -> Session:
+        """For a unit of conversations, its calls one after the other: what one call computed serves the next."""
         ...
 
     def count_tokens(self, chat: Chat) -> int:

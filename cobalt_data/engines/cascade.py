@@ -23,48 +23,60 @@ from cobalt_data.errors import InputError
 
 NAME = "cobalt_cascade"
 UNSUPPORTED = ("softcap", "s_aux", "sinks")
-SLOT_GROWTH = 64  # tokens by which slots are widened
+BLOCK_SCORES = 1 << 24  # attention scores that exist at once while prompts are computed
+SLOT_GROWTH = 32  # tokens by which slots are widened
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Keys and values of a sequence of tokens from the first on, per layer (H_kv, P, D)."""
+    """Keys and values of successive tokens, per layer (H_kv, D, P) and (H_kv, P, D), as decoding multiplies them."""
 
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
 
     def __len__(self) -> int:
-        return int(self.keys[0].shape[1])
+        return int(self.values[0].shape[1])
+
+    def first(self, count: int) -> Prefix:
+        return Prefix(
+            tuple(keys[..., :count] for keys in self.keys), tuple(values[:, :count] for values in self.values)
+        )
+
+    def __add__(self, behind: Prefix) -> Prefix:
+        return Prefix(
+            tuple(torch.cat(pair, dim=2) for pair in zip(self.keys, behind.keys, strict=True)),
+            tuple(torch.cat(pair, dim=1) for pair in zip(self.values, behind.values, strict=True)),
+        )
 
 
 class Prefill:
-    """The state of one forward pass that computes new tokens, in one row, behind a prefix."""
+    """The state of one forward pass that computes the next tokens of some sequences, one behind the other in one row."""
 
-    def __init__(self, parent: Prefix | None) -> None:
-        self.parent = parent
-        self.keys: list[Tensor] = []
-        self.values: list[Tensor] = []
+    def __init__(self, behind: Sequence[Prefix | None], counts: Sequence[int]) -> None:
+        """`behind` is what each sequence has so far, `counts` how many tokens it gets."""
+        self._behind, self._counts = behind, counts
+        self._computed: list[tuple[list[Tensor], list[Tensor]]] = [([], []) for _ in counts]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """(1, H, T, D) -> (1, T, H, D)"""
-        if self.parent is not None:
-            key = torch.cat([self.parent.keys[layer][None], key], dim=2)
-            value = torch.cat([self.parent.values[layer][None], value], dim=2)
-        self.keys.append(key[0].mT.contiguous().mT)  # laid out as decoding multiplies them, step after step
-        self.values.append(value[0])
-        new, past = query.shape[2], key.shape[2] - query.shape[2]
-        mask = query.new_ones(new, past + new, dtype=torch.bool).tril(past) if past else None
-        groups = query.shape[1] // key.shape[1]
-        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
-        return F.scaled_dot_product_attention(query, key, value, mask, is_causal=mask is None, scale=scale).transpose(
-            1, 2
-        )
+        parts = (tensor[0].split(list(self._counts), dim=1) for tensor in (query, key, value))
+        outputs = []
+        for past, computed, own_query, own_key, own_value in zip(self._behind, self._computed, *parts, strict=True):
+            keys, values = own_key.mT.contiguous(), own_value.contiguous()
+            if past is not None:
+                keys = torch.cat([past.keys[layer], keys], dim=2)
+                values = torch.cat([past.values[layer], values], dim=1)
+            computed[0].append(keys)
+            computed[1].append(values)
+            outputs.append(_attend_causally(own_query, keys, values, scale))
+        return torch.cat(outputs, dim=1).transpose(0, 1)[None]
 
-    def prefix(self, layers: int) -> Prefix:
-        """What has been computed. Raises InputError where a layer did not attend through this state."""
-        if len(self.keys) != layers:
-            raise InputError(f"{len(self.keys)} of the model's {layers} layers attend to keys of their own: use vllm")
-        return Prefix(tuple(self.keys), tuple(self.values))
+    def prefixes(self, layers: int) -> list[Prefix]:
+        """The sequences as they are now. Raises InputError where a layer did not attend through this state."""
+        found = min(len(keys) for keys, _ in self._computed)
+        if found != layers:
+            raise InputError(f"{found} of the model's {layers} layers attend to keys of their own: use vllm")
+        return [Prefix(tuple(keys), tuple(values)) for keys, values in self._computed]
 
 
 class Slots:
@@ -72,33 +84,40 @@ class Slots:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.keys: list[Tensor] = []  # per layer (count, H_kv, width, D)
-        self.values: list[Tensor] = []
+        self.keys: list[Tensor] = []  # per layer (count, H_kv, D, width)
+        self.values: list[Tensor] = []  # per layer (count, H_kv, width, D)
         self._groups: list[tuple[Prefix, int, int]] = []
 
     def admit(self, slot: int, computed: Prefix, shared: int) -> None:
         """Puts what is behind the first `shared` tokens of `computed` into a slot."""
         if not self.keys:
-            self.keys = [layer.new_empty(self.count, len(layer), 0, layer.shape[2]) for layer in computed.keys]
+            self.keys = [layer.new_empty(self.count, *layer.shape[:2], 0) for layer in computed.keys]
             self.values = [layer.new_empty(self.count, len(layer), 0, layer.shape[2]) for layer in computed.values]
         own = len(computed) - shared
         self._widen(own)
         for layer in range(len(self.keys)):
-            self.keys[layer][slot, :, :own] = computed.keys[layer][:, shared:]
+            self.keys[layer][slot, ..., :own] = computed.keys[layer][..., shared:]
             self.values[layer][slot, :, :own] = computed.values[layer][:, shared:]
 
     def move(self, source: int, target: int, length: int) -> None:
-        for buffer in (*self.keys, *self.values):
-            buffer[target, :, :length] = buffer[source, :, :length]
+        for keys, values in zip(self.keys, self.values, strict=True):
+            keys[target, ..., :length] = keys[source, ..., :length]
+            values[target, :, :length] = values[source, :, :length]
+
+    def taken(self, slot: int, length: int) -> Prefix:
+        """A copy of the first `length` tokens of a slot."""
+        return Prefix(
+            tuple(keys[slot, ..., :length].clone() for keys in self.keys),
+            tuple(values[slot, :, :length].clone() for values in self.values),
+        )
 
     def start_step(self, prefixes: Sequence[Prefix | None], lengths: Sequence[int]) -> None:
         """Before a forward pass that gives each row one more token: its prefix, and how many own tokens it has so far."""
-        device = self.keys[0].device
-        self._width = max(lengths) + 1
-        self._widen(self._width)
+        device = self.values[0].device
+        self._widen(max(lengths) + 1)
         self._lengths = torch.tensor(lengths, device=device)
         self._rows = torch.arange(len(lengths), device=device)
-        unwritten = torch.arange(self._width, device=device) > self._lengths[:, None]
+        unwritten = torch.arange(self.values[0].shape[2], device=device) > self._lengths[:, None]
         self._mask = torch.zeros(unwritten.shape, device=device).masked_fill_(unwritten, float("-inf"))[:, None, None]
         self._group(prefixes)
 
@@ -114,17 +133,16 @@ class Slots:
             assert prefix is not None
             self._groups.append((prefix, len(order), len(order) + len(rows)))
             order += rows
-        self._order = torch.tensor(order, device=self.keys[0].device)
+        self._order = torch.tensor(order, device=self.values[0].device)
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """(R, H, 1, D) -> (R, 1, H, D)"""
         rows, heads, _, width = query.shape
         keys, values = self.keys[layer], self.values[layer]
-        keys[self._rows, :, self._lengths] = key[:, :, 0]
+        keys[self._rows, ..., self._lengths] = key[:, :, 0]
         values[self._rows, :, self._lengths] = value[:, :, 0]
         query = (query * scale).view(rows, key.shape[1], -1, width)  # (R, H_kv, G, D)
-        own = slice(self._width)
-        out, lse = _attend_own(query, keys[:rows, :, own], values[:rows, :, own], self._mask)
+        out, lse = _attend(query, keys[:rows], values[:rows], self._mask)  # whole slots: a part would be copied
         if self._groups:
             self._merge_prefixes(layer, query, out, lse)
         return out.to(value.dtype).view(rows, 1, heads, width)
@@ -142,10 +160,10 @@ class Slots:
         out[self._order] = torch.lerp(out[self._order], shared, share)
 
     def _widen(self, width: int) -> None:
-        if width > self.keys[0].shape[2]:
-            width = -(-width // SLOT_GROWTH) * SLOT_GROWTH
-            self.keys = [_widened(buffer, width) for buffer in self.keys]
-            self.values = [_widened(buffer, width) for buffer in self.values]
+        if width > self.values[0].shape[2]:
+            more = -(-width // SLOT_GROWTH) * SLOT_GROWTH - self.values[0].shape[2]
+            self.keys = [F.pad(keys, (0, more)) for keys in self.keys]
+            self.values = [F.pad(values, (0, 0, 0, more)) for values in self.values]
 
 
 def cascade_attention(
@@ -171,28 +189,39 @@ AttentionInterface.register(NAME, cascade_attention)
 
 
 def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Attention of scaled queries (..., Q, D) -> output (..., Q, D) and log denominator (..., Q), both float32."""
-    scores = (query @ keys.mT).float()
+    """Attention of scaled queries (..., Q, D) to keys (..., D, K) and values (..., K, D): output (..., Q, D) and log
+    denominator (..., Q), both float32."""
+    scores = _products(query, keys).float()
     if mask is not None:
         scores += mask
     highest = scores.amax(-1, keepdim=True)
-    weights = (scores - highest).exp_()
+    weights = scores.sub_(highest).exp_()
     total = weights.sum(-1, keepdim=True)
-    out = (weights.to(values.dtype) @ values).float() / total
+    out = _products(weights.to(values.dtype), values).float() / total
     return out, (highest + total.log())[..., 0]
 
 
-def _attend_own(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for rows that each have keys of their own; on a CPU by the fused kernel, which is nearly twice as fast."""
-    if query.device.type != "cpu":
-        return _attend(query, keys, values, mask)
-    mask = mask.expand(*query.shape[:1], 1, query.shape[2], keys.shape[2])
-    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # unlike its public wrapper, it returns the lse
-    out, lse = fused(query, keys, values, 0.0, False, attn_mask=mask, scale=1.0)
-    return out.float(), lse
+def _attend_causally(query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
+    """The last T of K tokens attend to all up to themselves: query (H, T, D) and keys (H_kv, D, K) -> (H, T, D)."""
+    heads, new, width = query.shape
+    past, groups = keys.shape[2] - new, heads // len(keys)
+    if not past:
+        key, value = (tensor.repeat_interleave(groups, dim=0)[None] for tensor in (keys.mT, values))
+        return F.scaled_dot_product_attention(query[None], key, value, is_causal=True, scale=scale)[0]
+    block = max(1, BLOCK_SCORES // (heads * keys.shape[2]))
+    outputs = []
+    for start in range(0, new, block):
+        rows = (query[:, start : start + block] * scale).reshape(len(keys), -1, width)  # (H_kv, groups * block, D)
+        count = rows.shape[1] // groups
+        future = query.new_ones(count, past + new, dtype=torch.bool).triu(past + start + 1)
+        mask = torch.zeros(future.shape, device=query.device).masked_fill_(future, float("-inf"))
+        out, _ = _attend(rows, keys, values, mask.repeat(groups, 1))
+        outputs.append(out.view(heads, count, width))
+    return torch.cat(outputs, dim=1).to(values.dtype)
 
 
-def _widened(buffer: Tensor, width: int) -> Tensor:
-    wider = buffer.new_zeros(*buffer.shape[:2], width, buffer.shape[3])
-    wider[:, :, : buffer.shape[2]] = buffer
-    return wider
+def _products(left: Tensor, right: Tensor) -> Tensor:
+    """`left @ right` without the copy that `@` makes of a `right` that is part of a wider buffer."""
+    if right.dim() == 3:
+        return torch.bmm(left, right)
+    return torch.bmm(left.flatten(0, 1), right.flatten(0, 1)).unflatten(0, left.shape[:2])

@@ -59,6 +59,10 @@ class OpenAIEngine:
                 for request in group:
                     request.cancel()
 
+    def session(self) -> OpenAIEngine:
+        """Itself: what it remembers is the server's to say."""
+        return self
+
     def count_tokens(self, chat: Chat) -> int:
         """An estimate from the number of characters: the endpoint's tokenizer is not here."""
         return estimated_chat_tokens(chat)

@@ -23,6 +23,11 @@ class Node:
     children: tuple[Node, ...] = ()
     prompts: tuple[int, ...] = ()
 
+    @property
+    def all_prompts(self) -> tuple[int, ...]:
+        """Those that end here or below."""
+        return self.prompts + tuple(index for child in self.children for index in child.all_prompts)
+
 
 def prefix_forest(prompts: Sequence[Sequence[int]]) -> tuple[Node, ...]:
     """The prompts as trees, in an order that depends on their tokens and not on their order in the call.
@@ -43,7 +48,7 @@ def _nodes(prompts: list[Tokens], depth: int, indices: dict[Tokens, list[int]]) 
     nodes: list[Node] = []
     while prompts:
         together = _leading(prompts, depth + SHORTEST_SHARED)
-        first, end = together[0], _common_length(together[0], together[-1])
+        first, end = together[0], common_length(together[0], together[-1])
         if len(together) > 1:
             nodes.append(Node(first[depth:end], _nodes(together, end, indices)))
         else:
@@ -55,11 +60,14 @@ def _nodes(prompts: list[Tokens], depth: int, indices: dict[Tokens, list[int]]) 
 def _leading(prompts: list[Tokens], least: int) -> list[Tokens]:
     """The first of sorted prompts, and those behind it that share `least` tokens with it."""
     first, *others = prompts
-    return [first, *takewhile(lambda prompt: _common_length(first, prompt) >= least, others)]
+    return [first, *takewhile(lambda prompt: common_length(first, prompt) >= least, others)]
 
 
-def _common_length(first: Tokens, last: Tokens) -> int:
-    """What the first and the last of sorted prompts share, all of them share; the last token of `first` stays out."""
+def common_length(first: Tokens, last: Tokens) -> int:
+    """How many tokens both begin with; the last token of `first` stays out.
+
+    What the first and the last of sorted prompts share, all of them share.
+    """
     length = 0
     for a, b in zip(first[:-1], last, strict=False):
         if a != b:

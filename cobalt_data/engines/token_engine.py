@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cobalt_data.engines.base import Completion, Sampling
+from cobalt_data.engines.base import Completion, Sampling, Session
 from cobalt_data.errors import InputError
 from cobalt_data.rows import Chat
 from cobalt_data.tokens import rendered
@@ -60,6 +60,10 @@ class TokenEngine(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def session(self) -> Session:
+        """The engine itself, where it remembers without being asked."""
+        return self
 
     def render(self, chat: Chat) -> list[int]:
         """The token ids of a chat, with the header of the assistant's answer at the end."""

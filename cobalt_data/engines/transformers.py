@@ -1,13 +1,14 @@
 """The embedded engine: a transformers model in this process, on a CPU as well as on a GPU.
 
 The work of a call is scheduled by its tokens alone and every sample draws from its own seed, so equal arguments give equal
-completions, whatever was asked before. Calls from several threads take turns.
+completions, whatever was asked before. Calls from several threads take turns. A session keeps what its last call computed.
 
 Left out: several GPUs, quantised weights, and models whose layers carry a state from token to token instead of attending.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.decoding import decode
+from cobalt_data.engines.memory import Memory
 from cobalt_data.engines.token_engine import Drawn, TokenEngine, best_dtype, stop_ids
 from cobalt_data.errors import InputError
 from cobalt_data.models import load_model, load_tokenizer, resolve_model
@@ -36,6 +38,7 @@ class TransformersEngine(TokenEngine):
         super().__init__(tokenizer, name=name, revision=revision, context=context, stop_ids=ends)
         self.module = model
         self._turn = Lock()
+        self._memory: Memory | None = None  # a session's alone
 
     @classmethod
     def load(cls, name: str, dtype: str = "auto") -> TransformersEngine:
@@ -48,7 +51,13 @@ class TransformersEngine(TokenEngine):
 
     def draw(self, prompts: Sequence[Sequence[int]], seeds: Sequence[Sequence[int]], sampling: Sampling) -> Drawn:
         with self._turn:
-            return decode(self.module, prompts, seeds, sampling, self.stop_ids)
+            return decode(self.module, prompts, seeds, sampling, self.stop_ids, memory=self._memory)
+
+    def session(self) -> TransformersEngine:
+        """The same engine, model and all, that remembers from call to call."""
+        session = copy.copy(self)
+        session._memory = Memory()
+        return session
 
     def update_weights(self, state: Iterable[tuple[str, Tensor]]) -> None:
         own = self.module.state_dict()

@@ -16,6 +16,9 @@ class ScriptedEngine:
         self.context = context
         self.calls = []
 
+    def session(self):
+        return self
+
     def complete(self, chats, seeds, sampling):
         self.calls.append((list(chats), [list(group) for group in seeds]))
         return [[self._completion(chat, seed) for seed in group] for chat, group in zip(chats, seeds, strict=True)]

@@ -6,8 +6,10 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
+from cobalt_data.engines import decoding
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.decoding import decode
+from cobalt_data.engines.memory import Memory
 
 SHAPE = {
     "vocab_size": 97,
@@ -120,3 +122,69 @@ def test_the_model_keeps_its_own_attention_and_mode(model, prompts):
 
 def test_no_prompts_are_no_work(model):
     assert decode(model, [], [], GREEDY, ()) == []
+
+
+def going_on(prompts, drawn):
+    """The next prompts of conversations: what was said, and some words behind it."""
+    return [
+        [*prompt, *sample.tokens, 5 + index % 7, 11, 12 + place]
+        for index, (prompt, samples) in enumerate(zip(prompts, drawn, strict=True))
+        for place, sample in enumerate(samples)
+    ]
+
+
+def computed_tokens(monkeypatch):
+    """How many tokens of prompts are computed from now on, call by call of the model."""
+    counts, prefill = [], decoding._Call.prefill
+
+    def counting(self, tokens, behind):
+        counts.append(sum(map(len, tokens)))
+        return prefill(self, tokens, behind)
+
+    monkeypatch.setattr(decoding._Call, "prefill", counting)
+    return counts
+
+
+@pytest.mark.parametrize("slots", [3, 64])
+def test_what_is_remembered_of_a_conversation_is_not_computed_again_and_changes_nothing(
+    model, prompts, slots, monkeypatch
+):
+    memory, turn = Memory(), prompts
+    for samples in (2, 1, 1):
+        seeds = [[10 * index + sample for sample in range(samples)] for index in range(len(turn))]
+        fresh = decode(model, turn, seeds, WARM, (), slots)
+        counts = computed_tokens(monkeypatch)
+        remembered = decode(model, turn, seeds, WARM, (), slots, memory)
+        monkeypatch.undo()
+        for group, expected in zip(remembered, fresh, strict=True):
+            for sample, other in zip(group, expected, strict=True):
+                assert sample.tokens == other.tokens
+                assert sample.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+        if samples == 1:
+            assert sum(counts) == 4 * len(turn)  # the last token drawn, and what was said to it
+        turn = going_on(turn, fresh)
+
+
+def test_a_memory_without_room_computes_everything_again(model, prompts, monkeypatch):
+    memory, seeds = Memory(most_tokens=50), [[index] for index in range(len(prompts))]
+    turn = going_on(prompts, decode(model, prompts, seeds, GREEDY, (), 64, memory))
+    counts = computed_tokens(monkeypatch)
+    again = decode(model, turn, seeds, GREEDY, (), 64, memory)
+    assert sum(counts) > 4 * len(turn)
+    assert [s.tokens for (s,) in again] == [s.tokens for (s,) in decode(model, turn, seeds, GREEDY, ())]
+
+
+def test_a_conversation_that_was_changed_is_recalled_up_to_the_change(model, prompts, monkeypatch):
+    memory = Memory()
+    ((sample,),) = decode(model, prompts[:1], [[1]], GREEDY, (), 64, memory)
+    changed = [*prompts[0], *sample.tokens[:10], 96, 95, 94]
+    counts = computed_tokens(monkeypatch)
+    ((second,),) = decode(model, [changed], [[1]], GREEDY, (), 64, memory)
+    assert counts == [3] and second.tokens == continuation(model, changed, GREEDY.max_tokens)
+
+
+def test_many_samples_attend_to_their_prompt_together(model, prompts):
+    (samples,) = decode(model, prompts[:1], [range(20)], WARM, (), 16)
+    for sample in samples:
+        expected = plain_logprobs(model, prompts[0], sample.tokens, WARM.temperature)
+        assert torch.allclose(torch.tensor(sample.logprobs).double(), expected, atol=1e-4)

@@ -91,6 +91,14 @@ def test_calls_from_several_threads_do_not_disturb_each_other(tokenizer):
         assert list(threads.map(lambda call: engine.complete_tokens(*call), calls)) == expected
 
 
+def test_a_session_goes_on_where_a_conversation_stood_and_leaves_the_engine_as_it_was(engine):
+    session = engine.session()
+    ((first,),) = session.complete([CAPITAL], [[1]], GREEDY)
+    longer = [*CAPITAL, {"role": "assistant", "content": first.text}, {"role": "user", "content": "And of Italy?"}]
+    assert session.complete([longer], [[1]], GREEDY)[0][0].text == engine.complete([longer], [[1]], GREEDY)[0][0].text
+    assert engine.complete([CAPITAL], [[1]], GREEDY) == [[first]]
+
+
 def test_all_named_end_tokens_count(tokenizer):
     engine = tiny(tokenizer)
     engine.module.generation_config = GenerationConfig(eos_token_id=[7, 9])

@@ -126,6 +126,9 @@ class LearnerFromFeedback:
 
     name, model, model_revision, parallel_calls, context = "scripted", "learner", "1", 2, None
 
+    def session(self):
+        return self
+
     def complete(self, chats, seeds, sampling):
         return [[self.answer(chat, seed) for seed in group] for chat, group in zip(chats, seeds, strict=True)]
 

@@ -81,6 +81,9 @@ class GivesIn:
 
     name, model, model_revision, parallel_calls, context = "scripted", "hacker", "1", 2, None
 
+    def session(self):
+        return self
+
     def complete(self, chats, seeds, sampling):
         return [[self.answer(chat, seed) for seed in group] for chat, group in zip(chats, seeds, strict=True)]
 

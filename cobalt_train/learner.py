@@ -18,6 +18,7 @@ from cobalt_data.errors import CobaltError
 from cobalt_train.batch import Batch, MicroBatch, micro_batches, split_evenly
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures, total
+from cobalt_train.memory import give_back
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
 from cobalt_train.ranks import Ranks, shard, whole
 from cobalt_train.scoring import Scorer, Scores, check_scores, checkpoint_layers, prepare
@@ -122,6 +123,7 @@ class Learner:
             scores = self._score(self._policy, piece.rows)
             token_losses = self._token_losses(piece.rows, scores, counted)
             loss = reduce(token_losses, scores.mask, piece.weights.to(token_losses.device))
+            give_back()
             loss.backward()
             counted.add(loss, scores)
             if on_policy:
@@ -152,8 +154,10 @@ class Learner:
             )
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
+        give_back()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        give_back()
         self.updates += 1
         figures.grad_norms.append(norm)
 

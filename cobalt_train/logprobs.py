@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-BLOCK_ELEMENTS = 1 << 23  # 32 MiB of float32 logits, of which a few copies exist
+BLOCK_ELEMENTS = 1 << 24  # 64 MiB of float32 logits, of which a few copies exist
 
 
 def chosen_logprobs(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,10 @@ class Segment:
     end: int
     subtree_end: int
 
+    @property
+    def is_leaf(self) -> bool:
+        return self.end == self.subtree_end
+
 
 @dataclass(frozen=True, slots=True)
 class Packed:

@@ -2,9 +2,9 @@
 
 The tokens of a tree lie in one row, depth first (`cobalt_train.packing`): a segment's descendants follow it directly. A
 token then attends to (1) its own segment, causally, and (2) every ancestor segment, fully. Both are ordinary dense
-attention blocks: the first has the segment's queries, the second the queries of the whole subtree below the segment. A
-block yields its output and the logarithm of its softmax denominator, with which the blocks of a token are merged exactly.
-Nothing is masked, gathered or copied per completion, and the cost is that of the attention really asked for.
+attention blocks: the first has the segment's queries, the second the queries of the whole subtree below the segment. The
+first blocks of all leaves, which are many and short, are one batch, padded to the longest. A block yields its output and the
+logarithm of its softmax denominator, with which the blocks of a token are merged exactly.
 
 The backward pass calls each block's own backward with the *merged* output and denominator: the gradient of a softmax over
 several blocks falls apart into exactly these terms (the identity that ring attention uses).
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -33,27 +34,39 @@ NAME = "cobalt_tree"
 
 
 class TreeAttention(torch.autograd.Function):
-    """Attention of `query` (1, H, L, D) to `key` and `value` (1, H_kv, L, D), H a multiple of H_kv -> (1, H, L, D)."""
+    """Attention of `query` (1, H, L, D) to `key` and `value` (1, H_kv, L, D), H a multiple of H_kv.
+
+    Yields the output (1, H, L, D) and, without a gradient, the log of the softmax denominator (1, H, L). Where both are
+    `known` from an earlier pass over the same, they are not computed again.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, query: Tensor, key: Tensor, value: Tensor, segments: tuple[Segment, ...], scale: float
-    ) -> Tensor:
-        out = torch.zeros_like(query)
-        lse = query.new_full(query.shape[:3], float("-inf"), dtype=accumulation_dtype(query.dtype))  # (1, H, L)
-        for q, k, causal in _blocks(segments):
-            block, block_lse = _attend(query[:, :, q], key[:, :, k], value[:, :, k], causal, scale)
-            merged = torch.logaddexp(lse[:, :, q], block_lse)
-            out[:, :, q] = _weighted(out[:, :, q], lse[:, :, q] - merged) + _weighted(block, block_lse - merged)
-            lse[:, :, q] = merged
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        segments: tuple[Segment, ...],
+        scale: float,
+        known: tuple[Tensor, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        out, lse = known or _forest_attention(query, key, value, segments, scale)
         ctx.save_for_backward(query, key, value, out, lse)
+        ctx.mark_non_differentiable(lse)
         ctx.segments, ctx.scale = segments, scale
-        return out
+        return out, lse
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:  # type: ignore[override]
+    def backward(  # type: ignore[override]
+        ctx: Any, grad: Tensor, _: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         query, key, value, out, lse = ctx.saved_tensors
         d_query, d_key, d_value = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
+        leaves = _Leaves(ctx.segments, query.device)
+        gathered = (leaves.gather(tensor) for tensor in (grad, query, key, value, out))
+        blocks = _attend_backward(*gathered, leaves.gather(lse, padding=float("inf")), True, ctx.scale)
+        for gradient, block in zip((d_query, d_key, d_value), blocks, strict=True):
+            leaves.put(gradient, block)
         for q, k, causal in _blocks(ctx.segments):
             block = _attend_backward(
                 grad[:, :, q],
@@ -68,7 +81,57 @@ class TreeAttention(torch.autograd.Function):
             d_query[:, :, q] += block[0]
             d_key[:, :, k] += block[1]
             d_value[:, :, k] += block[2]
-        return d_query, d_key, d_value, None, None
+        return d_query, d_key, d_value, None, None, None
+
+
+def _forest_attention(
+    query: Tensor, key: Tensor, value: Tensor, segments: tuple[Segment, ...], scale: float
+) -> tuple[Tensor, Tensor]:
+    """Output and log denominator of every token, block by block."""
+    out = torch.empty_like(query)
+    lse = query.new_empty(query.shape[:3], dtype=accumulation_dtype(query.dtype))
+    leaves = _Leaves(segments, query.device)
+    block, block_lse = _attend(*map(leaves.gather, (query, key, value)), True, scale)
+    leaves.put(out, block)
+    leaves.put(lse, block_lse)
+    for q, k, causal in _blocks(segments):
+        block, block_lse = _attend(query[:, :, q], key[:, :, k], value[:, :, k], causal, scale)
+        if causal:
+            out[:, :, q], lse[:, :, q] = block, block_lse
+            continue
+        merged = torch.logaddexp(lse[:, :, q], block_lse)
+        out[:, :, q] = _weighted(out[:, :, q], lse[:, :, q] - merged) + _weighted(block, block_lse - merged)
+        lse[:, :, q] = merged
+    return out, lse
+
+
+class _Leaves:
+    """The segments that have nothing below them, as rows of one batch of n, padded at their ends to the longest."""
+
+    def __init__(self, segments: tuple[Segment, ...], device: torch.device) -> None:
+        places, taken = _leaf_places(segments)
+        self._places, self._taken = places.to(device), taken.to(device)  # (n, T)
+        self._own = self._places[self._taken]
+
+    def gather(self, tensor: Tensor, padding: float | None = None) -> Tensor:
+        """(1, H, L, ...) -> (n, H, T, ...), padded with what the first token of the leaf has, or with `padding`."""
+        rows = tensor[0][:, self._places].transpose(0, 1)
+        return rows if padding is None else rows.masked_fill(~self._taken[:, None], padding)
+
+    def put(self, tensor: Tensor, rows: Tensor) -> None:
+        """Writes rows (n, H, T, ...) to where they came from."""
+        tensor[0][:, self._own] = rows.transpose(0, 1)[:, self._taken]
+
+
+@lru_cache(maxsize=8)
+def _leaf_places(segments: tuple[Segment, ...]) -> tuple[Tensor, Tensor]:
+    """The places of the leaves' tokens, that of the first token where a leaf has no more, and where it has; both (n, T)."""
+    leaves = [segment for segment in segments if segment.is_leaf]
+    starts = torch.tensor([leaf.start for leaf in leaves])[:, None]
+    lengths = torch.tensor([leaf.end - leaf.start for leaf in leaves])[:, None]
+    steps = torch.arange(int(lengths.max()))
+    taken = steps < lengths
+    return starts + steps * taken, taken
 
 
 def tree_attention(
@@ -79,11 +142,12 @@ def tree_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     segments: tuple[Segment, ...] | None = None,
+    kept: dict[int, tuple[Tensor, Tensor]] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """The attention function that a transformers model calls; without `segments` it is plain causal attention.
 
-    Raises InputError for an attention that is more than that.
+    `kept` is for layers that are computed twice: what the first time yields, by layer, is taken out by the second. Raises InputError for an attention that is more than that.
     """
     unsupported = [name for name in UNSUPPORTED if kwargs.get(name) is not None]
     if unsupported:
@@ -95,23 +159,29 @@ def tree_attention(
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
     scale = scaling if scaling is not None else 1 / math.sqrt(query.shape[-1])
     query, key = query.to(value.dtype), key.to(value.dtype)  # under autocast, rotary embedding returns float32
-    return TreeAttention.apply(query, key, value, segments, scale).transpose(1, 2), None
+    layer = int(module.layer_idx)
+    known = kept.pop(layer, None) if kept is not None else None
+    out, lse = TreeAttention.apply(query, key, value, segments, scale, known)
+    if kept is not None and known is None:
+        kept[layer] = out.detach(), lse
+    return out.transpose(1, 2), None
 
 
 AttentionInterface.register(NAME, tree_attention)
 
 
 def _blocks(segments: tuple[Segment, ...]) -> Iterator[tuple[slice, slice, bool]]:
-    """The (queries, keys, causal) of every dense block: each segment seen by itself, then by what lies below it."""
-    for segment in segments:
-        own, below = slice(segment.start, segment.end), slice(segment.end, segment.subtree_end)
+    """The (queries, keys, causal) of the blocks of inner segments: all as seen by themselves, then by what lies below them."""
+    inner = [segment for segment in segments if not segment.is_leaf]
+    for segment in inner:
+        own = slice(segment.start, segment.end)
         yield own, own, True
-        if below.start < below.stop:
-            yield below, own, False
+    for segment in inner:
+        yield slice(segment.end, segment.subtree_end), slice(segment.start, segment.end), False
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-    """One dense block -> output (1, H, Q, D) and the log of the softmax denominator (1, H, Q)."""
+    """A dense block (n, H, Q, D) -> output (n, H, Q, D) and the log of the softmax denominator (n, H, Q)."""
     groups = query.shape[1] // key.shape[1]
     if causal:
         return _dense(query, _repeat(key, groups), _repeat(value, groups), True, scale)
@@ -148,7 +218,7 @@ def _dense_backward(
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
             grad, query, key, value, out, lse, 0.0, causal, scale=scale
         )
-    weights = (_scores(query, key, causal, scale) - lse[..., None]).exp()  # (1, H, Q, K)
+    weights = (_scores(query, key, causal, scale) - lse[..., None]).exp()  # (n, H, Q, K)
     d_weights = (grad @ value.mT).to(weights.dtype)
     row_sums = (grad.to(weights.dtype) * out).sum(-1, keepdim=True)
     d_scores = (weights * (d_weights - row_sums) * scale).to(query.dtype)
@@ -172,7 +242,7 @@ def _weighted(block: Tensor, log_weight: Tensor) -> Tensor:
 
 
 def _repeat(tensor: Tensor, groups: int) -> Tensor:
-    """(1, H_kv, L, D) -> (1, H, L, D): each key head once per query head of its group."""
+    """(n, H_kv, L, D) -> (n, H, L, D): each key head once per query head of its group."""
     return tensor if groups == 1 else tensor.repeat_interleave(groups, dim=1)
 
 
@@ -181,7 +251,7 @@ def _sum_repeats(tensor: Tensor, groups: int) -> Tensor:
 
 
 def _fold(tensor: Tensor, groups: int) -> Tensor:
-    """(1, H, L, ...) -> (1, H_kv, groups * L, ...): query heads that share a key head become more queries to it."""
+    """(n, H, L, ...) -> (n, H_kv, groups * L, ...): query heads that share a key head become more queries to it."""
     return tensor if groups == 1 else tensor.unflatten(1, (-1, groups)).flatten(2, 3)
 
 

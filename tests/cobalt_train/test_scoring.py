@@ -5,6 +5,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, Mistral
 from cobalt_data.engines import prefixes
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, resolve_model
+from cobalt_train import tree_attention
 from cobalt_train.packing import pack, split_rows
 from cobalt_train.scoring import Scorer, check_scores, checkpoint_layers, prepare
 
@@ -84,6 +85,15 @@ def test_checkpointed_layers_keep_their_inputs_alone(tiny_llama):
     whole = kept_per_layer()
     checkpoint_layers(tiny_llama, "it")
     assert kept_per_layer() < whole / 4
+
+
+def test_checkpointed_layers_do_not_attend_twice(tiny_llama, monkeypatch):
+    calls, attend = [], tree_attention._forest_attention
+    monkeypatch.setattr(tree_attention, "_forest_attention", lambda *given: calls.append(1) or attend(*given))
+    prepare(tiny_llama, "it", 64, True)
+    checkpoint_layers(tiny_llama, "it")
+    gradients(tiny_llama, shared_prefix=True)
+    assert len(calls) == tiny_llama.config.num_hidden_layers
 
 
 def test_a_model_without_marked_layers_cannot_be_checkpointed():

@@ -32,7 +32,7 @@ def test_a_forest_equals_attention_under_its_explicit_mask(kv_heads):
         return torch.randn(1, heads, LENGTH, 8, dtype=torch.float64, generator=generator, requires_grad=True)
 
     query, key, value = random(6), random(kv_heads), random(kv_heads)
-    out = TreeAttention.apply(query, key, value, FOREST, 0.3)
+    out, _ = TreeAttention.apply(query, key, value, FOREST, 0.3)
     expected = torch.nn.functional.scaled_dot_product_attention(
         query, key, value, attn_mask=visible(FOREST, LENGTH), scale=0.3, enable_gqa=True
     )
@@ -49,7 +49,7 @@ def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
     key = torch.randn(1, 2, LENGTH, 8, generator=generator, dtype=torch.float64, requires_grad=True)
 
     def run():
-        out = TreeAttention.apply(query, key, key, FOREST, 0.3)
+        out, _ = TreeAttention.apply(query, key, key, FOREST, 0.3)
         return out, *torch.autograd.grad(out.square().sum(), [query, key])
 
     by_kernel = run()

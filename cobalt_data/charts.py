@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cobalt_data.errors import InputError
@@ -21,6 +22,7 @@ WIDTH, HEIGHT, DOTS_PER_INCH = 4.2, 3.0, 150  # inches, of one panel
 BLUE, ORANGE, GREY = "#3b6fb6", "#d9822b", "#8a8f98"
 
 Panel = Any  # a matplotlib Axes
+Interval = tuple[float, float, float]  # a value, and the ends of its interval
 
 
 def stats_picture(stats: Stats) -> bytes:
@@ -46,10 +48,19 @@ def write_picture(picture: bytes, file: Path) -> None:
         write_whole(file, picture)
 
 
-def curve_picture(metrics: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> bytes:
-    """A PNG of some figures of a run over its steps: `names` maps a figure to what its panel is called."""
+def curve_picture(
+    metrics: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+    scores: Mapping[str, Mapping[str, Sequence[Interval]]] = MappingProxyType({}),
+) -> bytes:
+    """A PNG of some figures of a run over its steps: `names` maps a figure to what its panel is called.
+
+    `scores` adds a panel per name: the scores of up to three models, turn by turn.
+    """
     shown = [name for name in names if any(isinstance(row.get(name), int | float) for row in metrics)]
-    return _picture([(names[name], lambda panel, name=name: _curve(panel, metrics, name)) for name in shown], "")
+    panels = [(names[name], lambda panel, name=name: _curve(panel, metrics, name)) for name in shown]
+    panels += [(name, lambda panel, models=models: _scores(panel, models)) for name, models in scores.items()]
+    return _picture(panels, "")
 
 
 def _picture(panels: Sequence[tuple[str, Any]], title: str) -> bytes:
@@ -115,6 +126,19 @@ def _curve(panel: Panel, metrics: Sequence[Mapping[str, Any]], name: str) -> Non
     panel.plot(steps, values, color=BLUE, alpha=0.35, linewidth=0.8)
     panel.plot(steps, smooth, color=BLUE)
     panel.set_xlabel("step", fontsize=8)
+
+
+def _scores(panel: Panel, models: Mapping[str, Sequence[Interval]]) -> None:
+    width = 0.8 / len(models)
+    for place, ((name, scores), color) in enumerate(zip(models.items(), (GREY, BLUE, ORANGE), strict=False)):
+        at = [turn + width * (place - (len(models) - 1) / 2) for turn in range(len(scores))]
+        shares, lows, highs = zip(*scores, strict=True)
+        ends = [[share - low for share, low in zip(shares, lows, strict=True)]]
+        ends.append([high - share for share, high in zip(shares, highs, strict=True)])
+        panel.bar(at, shares, width, yerr=ends, color=color, label=name, error_kw={"linewidth": 0.8})
+    panel.set_xticks(range(max(map(len, models.values()))))
+    panel.set_xlabel("turn", fontsize=8)
+    panel.legend(fontsize=7)
 
 
 def _number(value: float | None) -> float:

@@ -36,6 +36,16 @@ def test_equal_figures_are_equal_bytes(versions):
     assert stats_picture(stats(versions[1])) == stats_picture(stats(versions[1]))
 
 
+def test_scores_of_models_get_a_panel_each_set_of_problems():
+    rows = [{"step": step, "reward": step / 10} for step in range(1, 30)]
+    turns = [(0.1, 0.05, 0.2), (0.2, 0.1, 0.3)]
+    one = width_and_height(curve_picture(rows, {"reward": "reward"}))
+    three = width_and_height(
+        curve_picture(rows, {"reward": "reward"}, {side: {"before": turns, "after": turns} for side in "ab"})
+    )
+    assert three[0] == 3 * one[0]
+
+
 def test_figures_that_a_run_never_had_get_no_panel():
     rows = [{"step": step, "reward": step / 10, "kl": None} for step in range(1, 30)]
     one = width_and_height(curve_picture(rows, {"reward": "mean reward", "kl": "KL", "absent": "no such figure"}))

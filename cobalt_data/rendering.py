@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -16,10 +17,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from cobalt_data.diff import Diff
-from cobalt_data.history import Entry
-from cobalt_data.show import Shown, ShownTurn
-from cobalt_data.stats import Stats, TurnStats
+if TYPE_CHECKING:  # each of them would bring DuckDB or Polars along, which the others do not need
+    from cobalt_data.diff import Diff
+    from cobalt_data.history import Entry
+    from cobalt_data.show import Shown, ShownTurn
+    from cobalt_data.stats import Stats, TurnStats
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 INDENT = (0, 0, 0, 2)

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,18 +25,13 @@ import pyarrow.parquet as pq
 from cobalt_data.content import content_digest
 from cobalt_data.errors import CobaltError
 from cobalt_data.manifest import Shard
-from cobalt_data.rows import Problem, Prompt, Row, Trajectory
+from cobalt_data.row_checks import wrong_with_row
 from cobalt_data.schemas import ID_COLUMNS, TABLES
 from cobalt_data.sources import file_sha256
 
 WORTH_PROCESSES = 50_000  # rows
 LARGEST_SHARD = 8 << 30  # bytes in memory
 BATCH_ROWS = 256
-TYPES: dict[str, type[Problem] | type[Trajectory] | type[Prompt]] = {
-    "problems": Problem,
-    "trajectories": Trajectory,
-    "prompts": Prompt,
-}
 SERVE = "from cobalt_data.shard_checks import serve; serve()"
 
 
@@ -170,15 +164,3 @@ def _check_rows(name: str, table: pa.Table) -> Iterator[Finding]:
             problem = wrong_with_row(name, row)
             if problem:
                 yield Finding(f"{name} {row[ID_COLUMNS[name]]}", problem)
-
-
-def wrong_with_row(name: str, row: Row) -> str | None:
-    """Why a row with all columns of the table `name` is none that cobalt writes; None where it is one."""
-    try:
-        expected: dict[str, Any] = TYPES[name].from_row(row).to_row()
-    except Exception as error:  # whatever a row of a stranger makes the parser do
-        return f"is not a row of this table: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-    wrong = [column for column, value in expected.items() if value != row[column]]
-    if ID_COLUMNS[name] in wrong:
-        return f"its content has the id {expected[ID_COLUMNS[name]]}"
-    return f"does not agree with the rest of the row in {', '.join(wrong)}" if wrong else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,9 +16,9 @@ import polars as pl
 
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
+from cobalt_data.row_checks import wrong_with_row
 from cobalt_data.rows import Chat, Problem, Prompt, Trajectory, Turn, opening_of
 from cobalt_data.schemas import ID_COLUMNS
-from cobalt_data.shard_checks import wrong_with_row
 from sandbox import Test
 
 
@@ -66,10 +66,21 @@ def show(version: Version, wanted: str | None = None) -> Shown:
 
 def _first(version: Version) -> tuple[str, str]:
     if version.has("trajectories"):
-        solved_first = version.scan("trajectories").sort(pl.col("solved").not_(), "trajectory_id")
-        return "trajectories", str(solved_first.select("trajectory_id").head(1).collect().item())
+        return "trajectories", _least_id(version, "trajectories", "solved") or _least_id(version, "trajectories")
     table = "prompts" if version.has("prompts") and not version.has("problems") else "problems"
-    return table, str(version.scan(table).select(pl.col(ID_COLUMNS[table]).min()).collect().item())
+    return table, _least_id(version, table)
+
+
+def _least_id(version: Version, table: str, flag: str | None = None) -> str:
+    """Of all rows, or of those with the flag; empty where there is none. A side is in order, so it is read up to the first."""
+    firsts = (next(_ids(version, table, side, flag), "") for side in version.manifest.splits(table))
+    return min(filter(None, firsts), default="")
+
+
+def _ids(version: Version, table: str, side: str, flag: str | None) -> Iterator[str]:
+    key = ID_COLUMNS[table]
+    for piece in version.pieces(table, side, [key, flag] if flag else [key]):
+        yield from (piece.filter(piece[flag]) if flag else piece)[key].to_pylist()
 
 
 def _find(version: Version, wanted: str) -> tuple[str, str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from cobalt_data.errors import InputError
 from cobalt_data.importers.fields import BadRow, Fields, flag, record
 from cobalt_data.importers.reader import SourceRow, read_rows, refuse_special_files
+from cobalt_data.row_checks import TYPES, wrong_with_row
 from cobalt_data.rows import Problem, Prompt, Trajectory
 from cobalt_data.schemas import ID_COLUMNS, TABLES
-from cobalt_data.shard_checks import TYPES, wrong_with_row
 from sandbox.judging import check
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")

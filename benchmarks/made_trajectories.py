@@ -198,7 +198,7 @@ def _said(role: str, content: str) -> dict[str, str]:
 
 def _turn(text: str, rate: float, seed: str) -> Turn:
     verdict = VERDICT.get(rate, Verdict.WRONG_ANSWER)
-    outputs = [" ".join(map(str, drawn(f"{seed} {place}", 40))) for place in range(2)]
+    outputs = [" ".join(map(str, drawn(f"{seed} {place}", 56))) for place in range(2)]
     public = tuple(PublicOutcome(verdict, f"{output}\n", "", None) for output in outputs)
     feedback = f"Your code prints {outputs[0]}, which is wrong." if rate < 1 else "It passes."
     return Turn(text, public, float(rate == 1), rate, rate, feedback, "stop", 400, 180)

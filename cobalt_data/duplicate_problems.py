@@ -5,7 +5,9 @@
   similarity; half of it is enough for problems of which the tests, as sets, have a Jaccard similarity of `SAME_TESTS`, since a
   copy in other words keeps the tests.
 
-In both cases the tests must not contradict it (`cobalt_data.answers`). Kept is the problem on the side that is furthest held
+In both cases the tests must not contradict it (`cobalt_data.answers`). Nor are two problems near-duplicates that have some
+tests in common but no more than half of the fewer: a copy takes them over in bulk, and two tasks of one family agree on a few small
+inputs. (To `alike_problems` they are alike: what is to be kept on one side is better kept together in doubt.) Kept is the problem on the side that is furthest held
 out (test before validation before train), of several the one with the most trajectories, then the one with the smallest id.
 A statement without a word is nobody's duplicate. Left out: problems that ask for the same in other words altogether.
 """
@@ -47,7 +49,11 @@ def duplicate_problems(
     if threshold is not None:
         with _sketched(version, threshold) as (ids, tests, sketches):
             dropped = {row_id for found in exact.values() for row_id in found}
-            accept = _acceptance(threshold, ids, tests, answers)
+            alike_in_text = _acceptance(threshold, ids, tests, answers)
+
+            def accept(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
+                return alike_in_text(left, right, alike) & ~_share_a_few(tests, left, right)
+
             place = {row_id: place for place, row_id in enumerate(ids)}
             rest = [place[row_id] for row_id in order if row_id in place and row_id not in dropped]
             found = near_duplicates(
@@ -79,6 +85,14 @@ def _acceptance(threshold: float, ids: Sequence[str], tests: Shingles, answers: 
         return accepted
 
     return accept
+
+
+def _share_a_few(tests: Shingles, left: Places, right: Places) -> NDArray[np.bool_]:
+    """Whether pairs have some tests in common, but no more than half of the fewer."""
+    alike, sizes = jaccard(tests, left, right), np.diff(tests.starts)
+    shared = np.rint(alike / (1 + alike) * (sizes[left] + sizes[right]))
+    few: NDArray[np.bool_] = (shared > 0) & (2 * shared <= np.minimum(sizes[left], sizes[right]))
+    return few
 
 
 @contextmanager

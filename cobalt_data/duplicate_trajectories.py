@@ -5,7 +5,9 @@
 - Near: they belong to one problem likewise, score the same on every turn, and their programs, as sets of shingles of `TOKENS`
   tokens of the normal form, turn by turn, have at least the given Jaccard similarity. The program's own names are not told
   apart there and no shingle reaches into a function or out of it, so that neither other names nor functions in another order
-  make a difference. Programs that score differently are no duplicates: the one token between them may be the bug.
+  make a difference. Of each function or class at least `SAME_UNIT` of the shingles must stand in the other trajectory as well:
+  where all is alike but for one function that does something else, so does the program. And programs that score differently
+  are no duplicates: the one token between them may be the bug.
 
 Kept is the one that most prompts were made from, and of several the one with the smallest id.
 """
@@ -22,15 +24,19 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from cobalt_data.alike import Similarities
 from cobalt_data.clusters import Cluster, join_clusters
 from cobalt_data.dataset import Version
 from cobalt_data.ids import digest
-from cobalt_data.near import near_duplicates
+from cobalt_data.near import Accept, near_duplicates
 from cobalt_data.normal_forms import normal_forms
+from cobalt_data.shingles import Places
 from cobalt_data.sketches import Sketches, open_sketches
 
 TOKENS = 5  # per shingle
+SAME_UNIT = 0.5
 ROWS_PER_BATCH = 8192
 OWN_NAME = re.compile(r"\$\d+")
 DEFINITION = re.compile(r"^(?:@|def |async def |class ).*\n(?:(?:[ )].*)?\n)*", re.MULTILINE)
@@ -62,14 +68,23 @@ def duplicate_trajectories(
             order = connection.execute("SELECT position FROM ranked WHERE place = 1 ORDER BY rank").fetchnumpy()[
                 "position"
             ]
-            found = near_duplicates(
-                sketches, order, lambda _left, _right, alike: alike >= threshold, np.array(blocks, np.uint64)
-            )
+            found = near_duplicates(sketches, order, _acceptance(sketches, threshold), np.array(blocks, np.uint64))
             near = [
                 (ids[row], ids[kept], alike)
                 for row, kept, alike in zip(*(each.tolist() for each in found), strict=True)
             ]
     return join_clusters("trajectories", exact, near)
+
+
+def _acceptance(sketches: Sketches, threshold: float) -> Accept:
+    def accept(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
+        accepted: NDArray[np.bool_] = alike >= threshold
+        for one, other in ((left, right), (right, left)):
+            asked = np.flatnonzero(accepted)
+            accepted[asked] = sketches.least_shares(one[asked], other[asked]) >= SAME_UNIT
+        return accepted
+
+    return accept
 
 
 def _batches(version: Version, dropped_problems: Set[str]) -> Iterator[list[dict[str, Any]]]:
@@ -108,16 +123,21 @@ def _sketch(sketches: Sketches, forms: Sequence[Sequence[str | None]]) -> None:
     texts: list[str] = []
     counts: list[int] = []
     turns: list[int] = []
+    units: list[bool] = []
     for programs in forms:
-        parts = [(turn, part) for turn, form in enumerate(programs) for part in near_form(form or "")]
-        counts.append(len(parts))
-        turns += [turn for turn, _ in parts]
-        texts += [part for _, part in parts]
-    sketches.add(texts, counts, turns)
+        counts.append(0)
+        for turn, form in enumerate(programs):
+            parts = near_form(form or "")
+            counts[-1] += len(parts)
+            texts += parts
+            turns += [turn] * len(parts)
+            units += [False, *[True] * (len(parts) - 1)]
+    sketches.add(texts, counts, turns, units)
 
 
 def near_form(form: str) -> list[str]:
-    """What near-duplicates are told by: the normal form without the numbers of its names, its functions and classes apart."""
+    """What near-duplicates are told by: the normal form without the numbers of its names, its functions and classes apart and
+    behind the rest."""
     unnamed = OWN_NAME.sub("$", form) + "\n"
     return [DEFINITION.sub("", unnamed), *DEFINITION.findall(unnamed)]
 

@@ -106,6 +106,22 @@ def jaccard(shingles: Shingles, left: Places, right: Places) -> NDArray[np.float
     return similarity
 
 
+def shares_found(
+    shingles: Shingles, starts: Places, lengths: Places, pairs: Places, texts: Places
+) -> NDArray[np.float64]:
+    """Of each run of shingles, as given by its start and length, the share that stands in the text of its pair."""
+    if not len(starts):
+        return np.zeros(0)
+    wanted = shingles.values[np.repeat(starts, lengths) + count_up(lengths)]
+    wanted = wanted | (np.repeat(pairs, lengths).astype(np.uint64) << _HALF)
+    sizes = np.diff(shingles.starts)[texts]
+    known = shingles.values[np.repeat(shingles.starts[texts], sizes) + count_up(sizes)]
+    known = np.sort(known | (np.repeat(np.arange(len(texts), dtype=np.uint64), sizes) << _HALF))
+    found = known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted
+    shares: NDArray[np.float64] = np.add.reduceat(found, np.cumsum(lengths) - lengths, dtype=np.int64) / lengths
+    return shares
+
+
 def _by_pair(keys: Numbers64, starts: Places, side: Places) -> Numbers64:
     """The shingles of one text of every pair, with the number of the pair in the upper half."""
     sizes = np.diff(starts)[side]

@@ -10,6 +10,7 @@ from planted import planted_problems, planted_programs
 
 from cobalt_data.commit import commit
 from cobalt_data.dedup import DedupConfig, dedup, find_duplicates
+from cobalt_data.duplicate_problems import alike_problems
 from cobalt_data.duplicate_trajectories import near_form
 from cobalt_data.errors import InputError
 from cobalt_data.near import near_duplicates
@@ -30,16 +31,18 @@ def precision_and_recall(found, planted):
     return len(found & planted) / len(found), len(found & planted) / len(planted)
 
 
-def test_planted_problems_are_found_and_others_are_left(tmp_path):
-    problems, exact, near = planted_problems()
+@pytest.mark.parametrize("seed", [0, 6])
+def test_planted_problems_are_found_and_others_are_left(tmp_path, seed):
+    problems, exact, near = planted_problems(seed)
     assert (len(problems), len(exact), len(near)) == (1000, 150, 150)
     clusters = find_duplicates(make_dataset(tmp_path / "d", problems), PROBLEMS)
     assert min(precision_and_recall(pairs(clusters, "exact"), exact)) >= 0.98
     assert min(precision_and_recall(pairs(clusters, "near"), near)) >= 0.95
 
 
-def test_planted_programs_are_found_and_others_are_left(tmp_path):
-    programs, exact, near = planted_programs()
+@pytest.mark.parametrize("seed", [0, 6])
+def test_planted_programs_are_found_and_others_are_left(tmp_path, seed):
+    programs, exact, near = planted_programs(seed)
     assert (len(programs), len(exact), len(near)) == (1000, 150, 150)
     trajectories = [rated(make_problem(), [0.5], index, programs=[program]) for index, program in enumerate(programs)]
     place = {made.trajectory_id: index for index, made in enumerate(trajectories)}
@@ -98,6 +101,28 @@ def test_programs_that_score_differently_are_no_near_duplicates(tmp_path):
     same = [rated(problem, [0.5], 0, programs=[LOOP]), rated(problem, [0.5], 1, programs=[fixed])]
     (cluster,) = find_duplicates(make_dataset(tmp_path / "e", [problem], same), DedupConfig(near=True, threshold=0.5))
     assert 0.5 <= next(iter(cluster.near.values())) < 1
+
+
+def test_programs_that_differ_in_all_of_one_function_are_no_near_duplicates_however_long_the_others(tmp_path):
+    long = "def read():\n" + "".join(f"    a{n} = int(input()) * {n}\n" for n in range(40)) + "    return a3\n"
+    small = [f"def last(x):\n    {body}\nprint(last(read()))" for body in ("return x", "print('no')", "return x + 0")]
+    places = {}
+    for index, end in enumerate(small):
+        made = rated(make_problem(), [0.5], index, programs=[long + end])
+        places[made.trajectory_id] = (index, made)
+    version = make_dataset(tmp_path / "d", [make_problem()], [made for _, made in places.values()])
+    (cluster,) = find_duplicates(version, TRAJECTORIES)
+    assert {places[row_id][0] for row_id in (cluster.kept, *cluster.near)} == {0, 2}
+    assert min(cluster.near.values()) > 0.9
+
+
+@pytest.mark.parametrize(("shared", "is_duplicate"), [(0, True), (1, False), (5, False), (6, True), (10, True)])
+def test_problems_that_share_a_few_of_their_tests_are_no_near_duplicates(tmp_path, shared, is_duplicate):
+    one = [stdin_test(f"{n}\n", f"{n % 7}\n") for n in range(10)]
+    other = [stdin_test(f"{n}\n", f"{n % 7}\n") for n in range(10 - shared, 25)]
+    version = make_dataset(tmp_path / "d", [alike("a", one), alike("b", other, "and one more")])
+    assert bool(find_duplicates(version, PROBLEMS)) is is_duplicate
+    assert alike_problems(version, 0.8) == [("a", "b")]  # which a split keeps on one side all the same
 
 
 def test_programs_of_other_turns_and_other_problems_are_not_mixed_up(tmp_path):

@@ -13,8 +13,10 @@ may lie elsewhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +26,9 @@ from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.history import ancestry
 from cobalt_data.manifest import Counts
-from cobalt_data.rows import UNSPLIT
+from cobalt_data.rows import UNSPLIT, Row
 from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.spool import Spool
 
 REFUSE, LEAVE_OUT = "refuse", "leave-out"
 REPEATED = "in several of the collections"
@@ -54,89 +57,102 @@ def in_order(versions: Sequence[Version]) -> list[Version]:
 def merge(versions: Sequence[Version], config: MergeConfig) -> Change:
     """The change to be committed with `in_order(versions)` as its parents. Raises InputError where they contradict."""
     parents = in_order(versions)
-    tables = {name: _united(name, parents) for name in TABLES if any(parent.has(name) for parent in parents)}
+    sides = _sides(parents, config)
+    tables = {name: _united(name, parents, sides) for name in TABLES if any(parent.has(name) for parent in parents)}
     read = {name: sum(parent.manifest.rows(name) for parent in parents) for name in tables}
-    dropped = {name: {REPEATED: read[name] - table.num_rows} for name, table in tables.items()}
-    if "problems" in tables:
-        tables["problems"], contradicting = _placed(tables["problems"], parents, config)
-        dropped["problems"][TWO_SIDES] = contradicting
+    dropped = {name: Counter({REPEATED: read[name] - table.num_rows}) for name, table in tables.items()}
+    if left_out := sum(side is None for side in sides.values()):
+        dropped["problems"].update({TWO_SIDES: left_out, REPEATED: -left_out})
     return Change(
         operation="merge",
         arguments=asdict(config),
         seed=None,
         tables=tables,
-        counts={
-            name: Counts(read[name], table.num_rows, {reason: rows for reason, rows in dropped[name].items() if rows})
-            for name, table in tables.items()
-        },
+        counts={name: Counts(read[name], table.num_rows, dict(+dropped[name])) for name, table in tables.items()},
         recorded={"templates": _templates(parents)},
     )
 
 
-def _united(name: str, versions: Sequence[Version]) -> pa.Table:
-    """The rows of all versions, each once. Where a problem is at hand it says the side, so sides may differ here."""
-    key, united = ID_COLUMNS[name], TABLES[name].empty_table()
-    has_problems = any(version.has("problems") for version in versions)
-    for version in versions:
-        if version.has(name):
-            table = version.table(name)
-            known = pc.is_in(table[key], value_set=united[key].combine_chunks())
-            compared = [column for column in TABLES[name].names if column != "split" or not has_problems]
-            _refuse_contradiction(name, united, table.filter(known), compared, versions)
-            united = pa.concat_tables([united, table.filter(pc.invert(known))])
-    return united
-
-
-def _refuse_contradiction(
-    name: str, united: pa.Table, repeated: pa.Table, columns: Sequence[str], versions: Sequence[Version]
-) -> None:
-    key = ID_COLUMNS[name]
-    place = pc.index_in(repeated[key], value_set=united[key].combine_chunks())
-    before = united.take(place)
-    differing = [column for column in columns if not before[column].equals(repeated[column])]
-    if not differing:
-        return
-    for row in range(repeated.num_rows):
-        wrong = [column for column in differing if before[column][row] != repeated[column][row]]
-        if wrong:
-            row_id = repeated[key][row].as_py()
-            raise InputError(
-                f"{name} {row_id} differs in {', '.join(wrong)} between {_holders(name, row_id, versions)}: "
-                "merge versions that agree on it, or remove it from all but one"
-            )
-
-
-def _holders(name: str, row_id: str, versions: Sequence[Version]) -> str:
-    holding = [
-        version.reference
-        for version in versions
-        if version.has(name)
-        and any(row[ID_COLUMNS[name]] == row_id for row in version.rows(name, columns=[ID_COLUMNS[name]]))
-    ]
-    return " and ".join(holding)
-
-
-def _placed(problems: pa.Table, versions: Sequence[Version], config: MergeConfig) -> tuple[pa.Table, int]:
-    """The problems on their sides, those on two sides refused or left out, and how many were left out."""
-    sides: dict[str, dict[str, Version]] = {}
+def _sides(versions: Sequence[Version], config: MergeConfig) -> dict[str, str | None]:
+    """Of every problem that has a side, which it is; None where it is to be left out."""
+    found: dict[str, dict[str, Version]] = {}
     for version in versions:
         if version.has("problems"):
             for row in version.rows("problems", columns=["problem_id", "split"]):
                 if row["split"] != UNSPLIT:
-                    sides.setdefault(row["problem_id"], {}).setdefault(row["split"], version)
-    contradicting = sorted(problem_id for problem_id, found in sides.items() if len(found) > 1)
+                    found.setdefault(row["problem_id"], {}).setdefault(row["split"], version)
+    contradicting = sorted(problem_id for problem_id, sides in found.items() if len(sides) > 1)
     if contradicting and config.sides == REFUSE:
         first = contradicting[0]
-        where = " and ".join(f"{side} in {version.reference}" for side, version in sorted(sides[first].items()))
+        where = " and ".join(f"{side} in {version.reference}" for side, version in sorted(found[first].items()))
         more = f", and {len(contradicting) - 1} others like it" if contradicting[1:] else ""
         raise InputError(
             f"problem {first} stands on side {where}{more}: split the collections alike, or leave such problems out "
             f"(--sides {LEAVE_OUT})"
         )
-    kept = problems.filter(pc.invert(pc.is_in(problems["problem_id"], value_set=pa.array(contradicting, pa.string()))))
-    placed = [next(iter(sides.get(problem_id, {})), UNSPLIT) for problem_id in kept["problem_id"].to_pylist()]
-    column = kept.schema.get_field_index("split")
-    return kept.set_column(column, kept.schema.field("split"), pa.array(placed, pa.string())), len(contradicting)
+    return {problem_id: next(iter(sides)) if len(sides) == 1 else None for problem_id, sides in found.items()}
+
+
+def _united(name: str, versions: Sequence[Version], sides: Mapping[str, str | None]) -> Spool:
+    """The rows of all versions, each once. Where a problem is at hand it says the side, so sides may differ here.
+
+    In memory stay all ids, and of the rows that several versions hold a hash.
+    """
+    key, repeated, united = ID_COLUMNS[name], _repeated(name, versions), Spool(name)
+    has_problems = any(version.has("problems") for version in versions)
+    compared = [column for column in TABLES[name].names if column != "split" or not has_problems]
+    known: dict[str, bytes] = {}
+    for version in versions:
+        for piece in version.pieces(name) if version.has(name) else ():
+            ids = piece[key].to_pylist()
+            new = pa.array([row_id not in known for row_id in ids], pa.bool_())
+            for row in piece.filter(pa.array([row_id in repeated for row_id in ids], pa.bool_())).to_pylist():
+                says = sha256(repr([row[column] for column in compared]).encode()).digest()
+                if known.setdefault(row[key], says) != says:
+                    raise InputError(_contradiction(name, row[key], compared, versions))
+            piece = piece.filter(new)
+            united.add(_placed(piece, sides) if name == "problems" else piece)
+    return united
+
+
+def _repeated(name: str, versions: Sequence[Version]) -> set[str]:
+    """The ids that several of the versions hold."""
+    key, seen, repeated = ID_COLUMNS[name], set[str](), set[str]()
+    for version in versions:
+        if version.has(name):
+            ids = {row_id for piece in version.pieces(name, columns=[key]) for row_id in piece[key].to_pylist()}
+            repeated |= seen & ids
+            seen |= ids
+    return repeated
+
+
+def _placed(problems: pa.Table, sides: Mapping[str, str | None]) -> pa.Table:
+    """The problems on their sides, less those that are to be left out."""
+    placed = [sides.get(problem_id, UNSPLIT) for problem_id in problems["problem_id"].to_pylist()]
+    column = problems.schema.get_field_index("split")
+    kept = problems.filter(pa.array([side is not None for side in placed], pa.bool_()))
+    column_of_sides = pa.array([side for side in placed if side is not None], pa.string())
+    return kept.set_column(column, kept.schema.field("split"), column_of_sides)
+
+
+def _contradiction(name: str, row_id: str, columns: Sequence[str], versions: Sequence[Version]) -> str:
+    """In which columns the first two different rows of that id differ, and who holds such rows."""
+    found = {version.reference: _row(version, name, row_id) for version in versions if version.has(name)}
+    holders = {reference: row for reference, row in found.items() if row is not None}
+    first, *others = holders.values()
+    wrong = next(filter(None, ([column for column in columns if first[column] != other[column]] for other in others)))
+    return (
+        f"{name} {row_id} differs in {', '.join(wrong)} between {' and '.join(holders)}: "
+        "merge versions that agree on it, or remove it from all but one"
+    )
+
+
+def _row(version: Version, name: str, row_id: str) -> Row | None:
+    for piece in version.pieces(name):
+        found = piece.filter(pc.equal(piece[ID_COLUMNS[name]], row_id))
+        if found.num_rows:
+            return dict(found.to_pylist()[0])
+    return None
 
 
 def _templates(versions: Sequence[Version]) -> list[Mapping[str, str]]:

@@ -18,16 +18,17 @@ The `perturbation` of a row says what was done and what the row was before: with
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Set
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cobalt_data.commit import Change
-from cobalt_data.dataset import Version, table_from_rows
+from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.ids import derive_seed
 from cobalt_data.judged_turns import public_outcome
@@ -35,9 +36,10 @@ from cobalt_data.manifest import Counts
 from cobalt_data.misleading import MISREPORT, STALE, Told, misreport, stale
 from cobalt_data.perturbation import EXPECTATION_KINDS, NO_TURN, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
 from cobalt_data.rollouts import SANDBOX_FAILED
-from cobalt_data.rows import Chat, Prompt
+from cobalt_data.rows import Chat, Prompt, Row
 from cobalt_data.shown import position_in_feedback
-from cobalt_data.stories import Stories, Story, read_stories
+from cobalt_data.spool import Spool
+from cobalt_data.stories import Stories, Story, open_stories
 from cobalt_data.templates import Template
 from sandbox import Pool, ProgramResult
 
@@ -48,6 +50,8 @@ UNCHANGED = "the perturbed tests say nothing new"
 BEYOND_FRACTION = "beyond the fraction"
 HAS_ONE = "has its perturbed version already"
 TAKEN = "perturbed by another kind"
+
+AT_A_TIME = 1024  # attempts that are being executed, or wait for their turn to be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,9 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of a kind: the perturbed version of each eligible prompt, and the others by reason."""
+    """What became of a kind: the id of the perturbed version of each eligible prompt, and the others by reason."""
 
-    lies: dict[str, Prompt] = field(default_factory=dict)
+    lies: dict[str, str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -113,62 +117,54 @@ def perturb(
     """Adds perturbed prompts, or puts them in the place of their originals.
 
     `template` is needed only where the trajectories were collected with a template of the user's own. `progress` is told
-    the attempts done and all of them. Raises InputError where a template is not the one that the trajectories were made with.
+    the prompts done and all of them. Raises InputError where a template is not the one that the trajectories were made with.
+
+    In memory are the ids of the prompts, the places of the stories, and the attempts of the moment.
     """
-    prompts = version.table("prompts")
-    before = _perturbed_before(prompts, config.seed)
+    before, rows = _perturbed_before(version, config.seed), version.manifest.rows("prompts")
     outcomes = {kind: _Outcome() for kind in KINDS if kind in config.kinds}
-    attempts = _attempts(version, before, config, pool, template, outcomes)
-    for done, attempt in enumerate(attempts, start=1):
-        lie = _finish(attempt, config, count_tokens)
-        if isinstance(lie, Prompt):
-            outcomes[attempt.kind].lies[attempt.prompt.prompt_id] = lie
-        else:
-            outcomes[attempt.kind].left_out[lie] += 1
-        if progress is not None:
-            progress(done, len(attempts))
+    with open_stories(version, template, all_of_them=STALE in config.kinds) as stories:
+        attempts = _attempts(version, before, outcomes, partial(_attempt, stories=stories, config=config, pool=pool))
+        finish = partial(_finish, config=config, count_tokens=count_tokens)
+        told = (lambda number: progress(number, rows)) if progress is not None else (lambda _number: None)
+        lies = Spool.of_rows("prompts", _lies(attempts, outcomes, finish, told))
     new = _choose(outcomes, before, config)
-    originals = {original for chosen in new.values() for original in chosen}
-    kept = _without(prompts, originals) if config.replace else prompts
-    rows = [lie.to_row() for chosen in new.values() for lie in chosen.values()]
-    table = pa.concat_tables([kept, table_from_rows("prompts", rows)])
+    chosen = pa.array([lie for lies_of_kind in new.values() for lie in lies_of_kind.values()], pa.string())
+    added = Spool("prompts", (piece.filter(pc.is_in(piece["prompt_id"], chosen)) for piece in lies.ordered()))
+    removed = {original for lies_of_kind in new.values() for original in lies_of_kind} if config.replace else set()
     eligible = {kind: len(before[kind] | outcome.lies.keys()) for kind, outcome in outcomes.items()}
     return Change(
         operation="augment",
         arguments=asdict(config),
         seed=config.seed,
-        tables={"prompts": table},
-        counts={"prompts": Counts(prompts.num_rows, table.num_rows)}
-        | {
-            counted(kind): Counts(prompts.num_rows, len(new[kind]), dict(+outcome.left_out))
-            for kind, outcome in outcomes.items()
-        },
+        tables={},
+        counts={"prompts": Counts(rows, rows + added.num_rows - len(removed))}
+        | {counted(kind): Counts(rows, len(new[kind]), dict(+outcome.left_out)) for kind, outcome in outcomes.items()},
         recorded={"eligible": eligible} | ({"template": template.name} if template else {}),
+        added={"prompts": added} if added.num_rows else {},
+        removed={"prompts": removed} if removed else {},
     )
 
 
-def _perturbed_before(prompts: pa.Table, seed: int) -> Mapping[str, set[str]]:
+def _perturbed_before(version: Version, seed: int) -> Mapping[str, set[str]]:
     """By kind, the originals, in the table or replaced, that have a perturbed version with this seed."""
     before: dict[str, set[str]] = defaultdict(set)
-    for text in prompts["perturbation"].drop_null().to_pylist():
-        perturbation = json.loads(text)
-        if perturbation.get("seed") == seed and "original" in perturbation:
-            before[perturbation["kind"]].add(perturbation["original"]["prompt_id"])
+    for piece in version.pieces("prompts", columns=["perturbation"]):
+        for text in piece["perturbation"].drop_null().to_pylist():
+            perturbation = json.loads(text)
+            if perturbation.get("seed") == seed and "original" in perturbation:
+                before[perturbation["kind"]].add(perturbation["original"]["prompt_id"])
     return before
 
 
 def _attempts(
     version: Version,
     before: Mapping[str, Set[str]],
-    config: PerturbConfig,
-    pool: Pool,
-    template: Template | None,
     outcomes: Mapping[str, _Outcome],
-) -> list[_Attempt]:
-    """Begins with every prompt that may be eligible; counts the others by reason."""
-    stories = read_stories(version, template, all_of_them=STALE in config.kinds)
-    attempts = []
-    for row in version.rows("prompts"):
+    attempt: Callable[[str, Prompt], _Attempt | str],
+) -> Iterator[tuple[int, _Attempt]]:
+    """Begins with every prompt that may be eligible, and yields it with the number of prompts so far; counts the others."""
+    for number, row in enumerate(version.rows("prompts"), start=1):
         prompt = Prompt.from_row(row)
         for kind, outcome in outcomes.items():
             if prompt.prompt_id in before[kind]:
@@ -176,17 +172,43 @@ def _attempts(
             elif any(prompt.prompt_id in originals for originals in before.values()):
                 outcome.left_out[TAKEN] += 1
             else:
-                attempt = _attempt(kind, prompt, stories, config, pool)
-                if isinstance(attempt, _Attempt):
-                    attempts.append(attempt)
+                begun = attempt(kind, prompt)
+                if isinstance(begun, _Attempt):
+                    yield number, begun
                 else:
-                    outcome.left_out[attempt] += 1
-    return attempts
+                    outcome.left_out[begun] += 1
+
+
+def _lies(
+    attempts: Iterator[tuple[int, _Attempt]],
+    outcomes: Mapping[str, _Outcome],
+    finish: Callable[[_Attempt], Prompt | str],
+    progress: Callable[[int], None],
+) -> Iterator[Row]:
+    """The perturbed prompt of every eligible one; the others are counted."""
+    for number, attempt in _begun_ahead(attempts):
+        lie, outcome = finish(attempt), outcomes[attempt.kind]
+        if isinstance(lie, Prompt):
+            outcome.lies[attempt.prompt.prompt_id] = lie.prompt_id
+            yield lie.to_row()
+        else:
+            outcome.left_out[lie] += 1
+        progress(number)
+
+
+def _begun_ahead(attempts: Iterator[tuple[int, _Attempt]]) -> Iterator[tuple[int, _Attempt]]:
+    """Each attempt when the `AT_A_TIME` behind it have begun."""
+    begun: deque[tuple[int, _Attempt]] = deque()
+    for attempt in attempts:
+        begun.append(attempt)
+        if len(begun) > AT_A_TIME:
+            yield begun.popleft()
+    yield from begun
 
 
 def _attempt(kind: str, prompt: Prompt, stories: Stories, config: PerturbConfig, pool: Pool) -> _Attempt | str:
     """Or why there can be none."""
-    story = stories.of.get(prompt.trajectory_id or "")
+    story = stories.of(prompt.trajectory_id)
     if story is None:
         return NO_TRAJECTORY if prompt.turn else NO_TURN
     reason = unfit(prompt, story.turns)
@@ -195,7 +217,7 @@ def _attempt(kind: str, prompt: Prompt, stories: Stories, config: PerturbConfig,
     if kind in EXPECTATION_KINDS:
         return _run(kind, prompt, story, config, pool)
     if kind == STALE:
-        said = stories.said[prompt.problem_id]
+        said = stories.said(prompt.problem_id)
         told = stale(prompt, story.turns, said, story.template.hash, config.seed)
     else:
         told = misreport(prompt, story.turns, story.template.feedback, config.seed)
@@ -246,8 +268,8 @@ def _what_the_run_says(attempt: _Attempt, result: ProgramResult) -> Told:
 
 def _choose(
     outcomes: Mapping[str, _Outcome], before: Mapping[str, Set[str]], config: PerturbConfig
-) -> dict[str, dict[str, Prompt]]:
-    """By kind, the new perturbed prompts by their originals; what is not chosen is counted."""
+) -> dict[str, dict[str, str]]:
+    """By kind, the ids of the new perturbed prompts by those of their originals; what is not chosen is counted."""
     taken: set[str] = set()
     new = {}
     for kind, outcome in outcomes.items():
@@ -263,7 +285,3 @@ def _choose(
 def first_by_hash(ids: Collection[str], count: int, seed: int, kind: str) -> set[str]:
     """`count` of `ids`, the same whatever their order."""
     return set(sorted(ids, key=lambda each: (derive_seed(seed, kind, each), each))[:count])
-
-
-def _without(prompts: pa.Table, originals: Set[str]) -> pa.Table:
-    return prompts.filter(pc.invert(pc.is_in(prompts["prompt_id"], pa.array(originals, pa.string()))))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
 
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.misleading import Said
 from cobalt_data.rows import Turn
+from cobalt_data.staging import clear_disk_errors
 from cobalt_data.templates import Template
 
 _COLUMNS = ["trajectory_id", "problem_id", "sampling", "perturbation", "turns"]
@@ -23,34 +28,60 @@ class Story:
     template: Template
 
 
-@dataclass(frozen=True, slots=True)
 class Stories:
-    """`of` a trajectory, by its id; `said`, by problem: what its programs were truly told, in the order of trajectories."""
+    """What the trajectories of a version tell, kept on the disk: in memory is the place of each."""
 
-    of: dict[str, Story] = field(default_factory=dict)
-    said: dict[str, list[Said]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._places: dict[str, tuple[int, int, Template]] = {}
+        self._honest: dict[str, list[str]] = defaultdict(list)  # by problem, the trajectories that were told the truth
+
+    def add(self, row: Mapping[str, Any], template: Template) -> None:
+        turns = row["turns"].encode()
+        self._places[row["trajectory_id"]] = self._file.seek(0, os.SEEK_END), len(turns), template
+        self._file.write(turns)
+        if row["perturbation"] is None:
+            self._honest[row["problem_id"]].append(row["trajectory_id"])
+
+    def of(self, trajectory_id: str | None) -> Story | None:
+        if trajectory_id not in self._places:
+            return None
+        start, size, template = self._places[trajectory_id]
+        self._file.seek(start)
+        return Story(tuple(Turn.from_json(fields) for fields in json.loads(self._file.read(size))), template)
+
+    def said(self, problem_id: str) -> list[Said]:
+        """What the programs of a problem were truly told, in the order of trajectories."""
+        stories = {trajectory_id: self.of(trajectory_id) for trajectory_id in self._honest[problem_id]}
+        return [
+            Said(trajectory_id, number, turn.program, turn.feedback, story.template.hash)
+            for trajectory_id, story in stories.items()
+            if story is not None
+            for number, turn in enumerate(story.turns)
+        ]
 
 
-def read_stories(version: Version, template: Template | None, all_of_them: bool = False) -> Stories:
+@contextmanager
+def open_stories(version: Version, template: Template | None, all_of_them: bool = False) -> Iterator[Stories]:
     """The stories of the trajectories that prompts were made from, or of all. `template`: see `perturb`. Raises InputError."""
-    stories = Stories()
-    if not version.has("trajectories"):
-        return stories
-    wanted = set(version.table("prompts")["trajectory_id"].drop_null().to_pylist())
+    with tempfile.TemporaryFile(prefix="cobalt-stories-") as file:
+        stories = Stories(file)
+        if version.has("trajectories"):
+            with clear_disk_errors(Path(tempfile.gettempdir())):
+                _read(version, template, all_of_them, stories)
+        yield stories
+
+
+def _read(version: Version, template: Template | None, all_of_them: bool, stories: Stories) -> None:
+    pieces = version.pieces("prompts", columns=["trajectory_id"])
+    wanted = {trajectory_id for piece in pieces for trajectory_id in piece["trajectory_id"].drop_null().to_pylist()}
     templates: dict[str, Template] = {}
     for row in version.rows("trajectories", columns=_COLUMNS):
         if all_of_them or row["trajectory_id"] in wanted:
             sampling = row["sampling"]
             if sampling not in templates:
                 templates[sampling] = _template_of(json.loads(sampling), template)
-            turns = tuple(Turn.from_json(fields) for fields in json.loads(row["turns"]))
-            stories.of[row["trajectory_id"]] = Story(turns, templates[sampling])
-            if row["perturbation"] is None:
-                stories.said[row["problem_id"]] += [
-                    Said(row["trajectory_id"], number, turn.program, turn.feedback, templates[sampling].hash)
-                    for number, turn in enumerate(turns)
-                ]
-    return stories
+            stories.add(row, templates[sampling])
 
 
 def _template_of(sampling: Mapping[str, Any], given: Template | None) -> Template:

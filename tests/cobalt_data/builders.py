@@ -111,7 +111,10 @@ def keep_first(version, rows):
 
 
 def prompts_of(change):
-    return sorted(map(Prompt.from_row, change.tables["prompts"].to_pylist()), key=lambda prompt: prompt.prompt_id)
+    """The prompts of the table that a change makes, or those that it adds to one."""
+    made = {**change.tables, **change.added}.get("prompts")
+    rows = [] if made is None else made.to_pylist()
+    return sorted(map(Prompt.from_row, rows), key=lambda prompt: prompt.prompt_id)
 
 
 def executed(problem, programs, pool, sample_index=0):

@@ -137,7 +137,7 @@ def test_a_second_run_with_the_same_seed_adds_nothing_and_another_seed_does(prep
     assert commit(again, [once]).manifest.tables["prompts"] == once.manifest.tables["prompts"]
     assert perturb(once, replace(config, seed=1), pool, count_words).counts[SWAPPED].rows_out > 0
     more = perturb(once, replace(config, kinds={"swap": 1}), pool, count_words)
-    assert len(lies(more)) == more.recorded["eligible"]["swap"]
+    assert len(lies(more)) + once.manifest.counts[SWAPPED].rows_out == more.recorded["eligible"]["swap"]
 
 
 def test_replacing_takes_the_place_of_the_originals(prepared, pool):
@@ -145,15 +145,15 @@ def test_replacing_takes_the_place_of_the_originals(prepared, pool):
     added = perturb(prepared, config, pool, count_words)
     replaced = perturb(prepared, replace(config, replace=True), pool, count_words)
     assert {lie.prompt_id for lie in lies(added)} == {lie.prompt_id for lie in lies(replaced)}
-    assert replaced.tables["prompts"].num_rows == prepared.manifest.rows("prompts")
-    gone = {lie.perturbation["original"]["prompt_id"] for lie in lies(replaced)}
-    assert gone.isdisjoint(prompt.prompt_id for prompt in prompts_of(replaced))
+    assert replaced.counts["prompts"].rows_out == prepared.manifest.rows("prompts")
+    assert replaced.removed["prompts"] == {lie.perturbation["original"]["prompt_id"] for lie in lies(replaced)}
+    assert not added.removed
 
 
 def test_perturbed_prompts_are_not_perturbed_again(prepared, pool, everything, tmp_path):
     once = commit(everything, [prepared], tmp_path / "d")
     twice = perturb(once, replace(EVERY, seed=1), pool, count_words)
-    assert twice.counts[SWAPPED].dropped["perturbed already"] == len(lies(twice)) - twice.counts[SWAPPED].rows_out
+    assert twice.counts[SWAPPED].dropped["perturbed already"] == len(lies(everything))
 
 
 def test_another_seed_chooses_other_prompts_and_other_tests(prepared, pool):
@@ -170,7 +170,7 @@ def test_workers_and_the_order_of_rows_do_not_matter(prepared, tmp_path):
     for version, workers in ((prepared, 1), (shuffled, 2)):
         with Pool(backend="process", workers=workers) as pool:
             change = perturb(version, replace(EVERY, kinds={"swap": 0.5}), pool, count_words)
-        tables.append(sorted(change.tables["prompts"].to_pylist(), key=lambda row: row["prompt_id"]))
+        tables.append(prompts_of(change))
     assert tables[0] == tables[1]
 
 
@@ -214,11 +214,18 @@ def test_a_template_that_has_changed_is_refused_unless_the_right_one_is_given(pr
     assert lies(perturb(version, EVERY, pool, count_words, template=TEMPLATE))
 
 
-def test_progress_counts_the_runs(prepared, pool):
+def test_progress_counts_the_prompts(prepared, pool):
     seen = []
-    change = perturb(prepared, EVERY, pool, count_words, progress=lambda done, runs: seen.append((done, runs)))
-    runs = seen[-1][1]
-    assert seen == [(done, runs) for done in range(1, runs + 1)] and runs >= change.recorded["eligible"]["swap"]
+    change = perturb(prepared, EVERY, pool, count_words, progress=lambda done, of: seen.append((done, of)))
+    assert {of for _, of in seen} == {prepared.manifest.rows("prompts")} and len(seen) >= len(lies(change))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen}) and seen[-1][0] <= seen[-1][1]
+
+
+def test_many_more_prompts_than_are_executed_at_a_time_come_out_the_same(prepared, pool, everything, monkeypatch):
+    monkeypatch.setattr("cobalt_data.perturb.AT_A_TIME", 2)
+    few_at_a_time = perturb(prepared, EVERY, pool, count_words)
+    assert prompts_of(few_at_a_time) == prompts_of(everything)
+    assert few_at_a_time.counts == everything.counts
 
 
 def test_a_dataset_without_prompts_says_what_to_do(tmp_path, pool):
@@ -233,5 +240,5 @@ def test_settings_out_of_range_are_refused_by_name(wrong):
 
 
 def test_the_recorded_perturbation_is_plain_json(everything):
-    for text in everything.tables["prompts"]["perturbation"].drop_null().to_pylist():
-        assert set(json.loads(text)) == FACTS
+    for row in everything.added["prompts"].to_pylist():
+        assert set(json.loads(row["perturbation"])) == FACTS

@@ -20,7 +20,7 @@ from cobalt_data.duck import open_duckdb
 from cobalt_data.schemas import ID_COLUMNS
 
 FOLDER = "hashes"
-FEWEST_ROWS = 1024  # of a shard that gets a file of hashes: fewer are read in no time
+FEWEST_ROWS = 128  # of a shard that gets a file of hashes: fewer are read in no time
 
 
 def hashes_of(directory: Path, shard: str) -> Path:

@@ -37,13 +37,15 @@ class _ChosenLogprobs(torch.autograd.Function):
         entropies, normalisers = torch.empty_like(logprobs), torch.empty_like(logprobs)
         with torch.autocast(device, enabled=False):
             wide_head = head.to(logprobs.dtype)
+            space, more_space = (_space(hidden, head, logprobs.dtype) for _ in range(2))
             for rows in _blocks(hidden, head):
-                logits = hidden[rows].to(logprobs.dtype) @ wide_head.T / temperature  # (block, V)
-                normalisers[rows] = logits.logsumexp(-1)
-                chosen = logits.gather(-1, targets[rows, None]).squeeze(-1)
-                logprobs[rows] = chosen - normalisers[rows]
-                expected = (logits - normalisers[rows, None]).exp_().mul_(logits).sum(-1)
-                entropies[rows] = normalisers[rows] - expected
+                scaled = hidden[rows].to(logprobs.dtype) / temperature
+                logits = torch.mm(scaled, wide_head.T, out=space[: len(scaled)])  # (block, V)
+                probabilities = torch.softmax(logits, -1, out=more_space[: len(scaled)])
+                highest, likeliest = logits.max(-1, keepdim=True)
+                normalisers[rows] = (highest - probabilities.gather(-1, likeliest).log()).squeeze(-1)
+                logprobs[rows] = logits.gather(-1, targets[rows, None]).squeeze(-1) - normalisers[rows]
+                entropies[rows] = normalisers[rows] - probabilities.mul_(logits).sum(-1)
         ctx.save_for_backward(hidden, head, targets, normalisers)
         ctx.temperature, ctx.backward_dtype = temperature, backward_dtype or logprobs.dtype
         ctx.mark_non_differentiable(entropies)
@@ -53,17 +55,20 @@ class _ChosenLogprobs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, Tensor | None, None, None]:  # type: ignore[override]
         hidden, head, targets, normalisers = ctx.saved_tensors
         d_hidden = torch.empty_like(hidden)
-        d_head = torch.zeros_like(head, dtype=normalisers.dtype) if ctx.needs_input_grad[1] else None
         narrow_head = head.to(ctx.backward_dtype)
+        d_head = torch.zeros_like(head, dtype=normalisers.dtype) if ctx.needs_input_grad[1] else None
+        d_head_of_block = torch.empty_like(narrow_head) if ctx.needs_input_grad[1] else None
+        grad = grad[:, None] / ctx.temperature
+        narrow_space, space = (_space(hidden, head, dtype) for dtype in (ctx.backward_dtype, normalisers.dtype))
         for rows in _blocks(hidden, head):
             narrow = hidden[rows].to(ctx.backward_dtype)
-            logits = (narrow @ narrow_head.T).to(normalisers.dtype) / ctx.temperature
-            d_logits = logits.sub_(normalisers[rows, None]).exp_().neg_()  # minus the softmax
-            d_logits.scatter_add_(-1, targets[rows, None], torch.ones_like(d_logits[:, :1]))
-            d_logits = d_logits.mul_(grad[rows, None] / ctx.temperature).to(ctx.backward_dtype)
-            d_hidden[rows] = (d_logits @ narrow_head).to(hidden.dtype)
+            narrow_logits = torch.mm(narrow / ctx.temperature, narrow_head.T, out=narrow_space[: len(narrow)])
+            d_logits = space[: len(narrow)].copy_(narrow_logits).sub_(normalisers[rows, None]).exp_()  # the softmax
+            d_logits.mul_(-grad[rows]).scatter_add_(-1, targets[rows, None], grad[rows])
+            narrow_d_logits = narrow_logits.copy_(d_logits)
+            d_hidden[rows] = (narrow_d_logits @ narrow_head).to(hidden.dtype)
             if d_head is not None:
-                d_head += d_logits.T @ narrow
+                d_head += torch.mm(narrow_d_logits.T, narrow, out=d_head_of_block)
         return d_hidden, d_head if d_head is None else d_head.to(head.dtype), None, None
 
 
@@ -72,6 +77,15 @@ def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def _space(hidden: Tensor, head: Tensor, dtype: torch.dtype) -> Tensor:
+    """Room for the logits of a block, used again for each: fresh memory costs as much as some of the arithmetic."""
+    return hidden.new_empty(min(_block_size(head), len(hidden)), len(head), dtype=dtype)
+
+
 def _blocks(hidden: Tensor, head: Tensor) -> list[slice]:
-    size = max(1, BLOCK_ELEMENTS // len(head))
+    size = _block_size(head)
     return [slice(start, start + size) for start in range(0, len(hidden), size)]
+
+
+def _block_size(head: Tensor) -> int:
+    return max(1, BLOCK_ELEMENTS // len(head))

@@ -134,6 +134,11 @@ def run_update(tokens: int, shared_prefix: bool) -> dict[str, Any]:
 
 
 def run_trl(tokens: int, steps: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as output:
+        return _run_trl(tokens, steps, output)
+
+
+def _run_trl(tokens: int, steps: int, output: str) -> dict[str, Any]:
     import torch
     from datasets import Dataset
     from transformers import TrainerCallback
@@ -144,7 +149,7 @@ def run_trl(tokens: int, steps: int) -> dict[str, Any]:
     resolved = resolve_model(MODEL)
     rows = TRL_ROWS[tokens]
     settings = GRPOConfig(
-        output_dir=tempfile.mkdtemp(),
+        output_dir=output,
         per_device_train_batch_size=rows,
         gradient_accumulation_steps=len(TASKS) * COMPLETIONS // rows,
         num_generations=COMPLETIONS,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,17 +28,18 @@ class Story:
 
 
 class Stories:
-    """What the trajectories of a version tell, kept on the disk: in memory is the place of each."""
+    """What the trajectories of a version tell, kept on the disk: in memory is the place of each. All are added, then read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._size = 0
         self._places: dict[str, tuple[int, int, Template]] = {}
         self._honest: dict[str, list[str]] = defaultdict(list)  # by problem, the trajectories that were told the truth
 
     def add(self, row: Mapping[str, Any], template: Template) -> None:
         turns = row["turns"].encode()
-        self._places[row["trajectory_id"]] = self._file.seek(0, os.SEEK_END), len(turns), template
-        self._file.write(turns)
+        self._places[row["trajectory_id"]] = self._size, self._file.write(turns), template
+        self._size += len(turns)
         if row["perturbation"] is None:
             self._honest[row["problem_id"]].append(row["trajectory_id"])
 

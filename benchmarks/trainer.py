@@ -74,6 +74,7 @@ class Cobalt:
         self.engine.stop_ids = frozenset()  # every completion runs to its last token, on both sides
         self.prompts = [self.engine.render(chat) for chat in chats(tokens)]
         self.learner = Learner(load_model(resolve_model(MODEL), "float32"), None, MODEL, 2 * tokens, self.config)
+        self.engine.update_weights(self.learner.model.state_dict().items())
         self.drawn = 0
 
     def step(self) -> tuple[float, float]:
@@ -81,6 +82,7 @@ class Cobalt:
         began = time.perf_counter()
         batches = self.draw()
         drawn = time.perf_counter()
+        self.engine.sleep()
         self.learner.learn(batches)
         self.engine.update_weights(self.learner.model.state_dict().items())
         return drawn - began, time.perf_counter() - drawn

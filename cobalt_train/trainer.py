@@ -215,7 +215,7 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
         )
     if config.engine_memory_share is not None or config.sleep_level:
         raise InputError(
-            "engine transformers has no memory to share and does not sleep: leave out engine_memory_share and sleep_level"
+            "engine transformers shares no memory and sleeps by itself: leave out engine_memory_share and sleep_level"
         )
     served = load_model(resolved, config.engine_dtype)
     if config.lora_rank:

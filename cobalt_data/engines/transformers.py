@@ -20,7 +20,7 @@ from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.decoding import decode
 from cobalt_data.engines.memory import Memory
 from cobalt_data.engines.token_engine import Drawn, TokenEngine, best_dtype, stop_ids
-from cobalt_data.errors import InputError
+from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import load_model, load_tokenizer, resolve_model
 
 ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
@@ -39,6 +39,8 @@ class TransformersEngine(TokenEngine):
         self.module = model
         self._turn = Lock()
         self._memory: Memory | None = None  # a session's alone
+        self._handed_over: set[str] = set()
+        self._asleep = False
 
     @classmethod
     def load(cls, name: str, dtype: str = "auto") -> TransformersEngine:
@@ -51,6 +53,8 @@ class TransformersEngine(TokenEngine):
 
     def draw(self, prompts: Sequence[Sequence[int]], seeds: Sequence[Sequence[int]], sampling: Sampling) -> Drawn:
         with self._turn:
+            if self._asleep:
+                raise EngineError("engine transformers has no weights while it sleeps: hand them over first")
             return decode(self.module, prompts, seeds, sampling, self.stop_ids, memory=self._memory)
 
     def session(self) -> TransformersEngine:
@@ -60,15 +64,26 @@ class TransformersEngine(TokenEngine):
         return session
 
     def update_weights(self, state: Iterable[tuple[str, Tensor]]) -> None:
-        own = self.module.state_dict()
+        own = self.module.state_dict(keep_vars=True)
         with self._turn, torch.no_grad():
             for name, tensor in state:
                 if name not in own:
                     raise InputError(f"model {self.model} has no weight {name!r}")
-                own[name].copy_(tensor)
+                weight = own[name]
+                if weight.numel():
+                    weight.copy_(tensor)
+                else:
+                    weight.data = tensor.to(weight.device, weight.dtype, copy=True)
+                self._handed_over.add(name)
+            self._asleep = False
 
     def sleep(self) -> None:
-        """Holds nothing between calls but its weights, and keeps these."""
+        """Drops the weights that were handed over before and will be again; others, which an adapter stands beside, it keeps."""
+        own = self.module.state_dict(keep_vars=True)
+        with self._turn:
+            for name in self._handed_over:
+                own[name].data = own[name].new_empty(0)
+            self._asleep = bool(self._handed_over)
 
     def close(self) -> None:
         """Nothing to give back: the weights go with the object."""

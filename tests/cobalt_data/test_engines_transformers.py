@@ -142,6 +142,22 @@ def test_new_weights_are_used_at_once_and_in_place(tokenizer):
         engine.update_weights([("nose", torch.zeros(1))])
 
 
+def test_while_it_sleeps_it_holds_no_weights_that_it_will_be_handed_again(tokenizer):
+    engine, other = tiny(tokenizer, tie_word_embeddings=True), tiny(tokenizer, tie_word_embeddings=True)
+    call = ([[3, 4, 5]], [[1]], Sampling(temperature=1, top_p=1, max_tokens=8))
+    engine.sleep()
+    engine.complete_tokens(*call)  # nobody has said that these weights will come again
+    engine.update_weights(other.module.state_dict().items())
+    engine.sleep()
+    assert sum(weight.numel() for weight in engine.module.parameters()) == 0
+    with pytest.raises(EngineError, match="no weights while it sleeps: hand them over first"):
+        engine.complete_tokens(*call)
+    engine.update_weights(other.module.state_dict().items())
+    assert engine.complete_tokens(*call) == other.complete_tokens(*call)
+    assert engine.module.lm_head.weight is engine.module.model.embed_tokens.weight
+    assert engine.module.lm_head.weight.data_ptr() != other.module.lm_head.weight.data_ptr()
+
+
 def test_a_chat_that_the_template_refuses_is_an_input_error(tokenizer):
     engine = tiny(tokenizer)
     engine.tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"

@@ -19,6 +19,7 @@ from torch import Tensor
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.cascade import NAME, Prefill, Prefix, Slots
 from cobalt_data.engines.memory import Known, Memory
+from cobalt_data.engines.packed import packed
 from cobalt_data.engines.prefixes import Node, Tokens, prefix_forest
 from cobalt_data.engines.sampling import draw, uniforms
 from cobalt_data.engines.token_engine import Decoded, Drawn
@@ -70,7 +71,7 @@ def decode(
     memory.begin_call()
     call = _Call(model, prompts, seeds, sampling, stop_ids, memory)
     cache = Slots(min(slots, sum(map(len, seeds))))
-    with torch.inference_mode(), _attending(model):
+    with torch.inference_mode(), _attending(model), packed(model):
         fresh = call.fresh_rows(prefix_forest(prompts))
         active: list[Row] = []
         while True:

@@ -10,6 +10,8 @@ from cobalt_data.engines import decoding
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.decoding import decode
 from cobalt_data.engines.memory import Memory
+from cobalt_data.engines.packed import packed
+from cobalt_data.engines.token_engine import best_dtype
 
 SHAPE = {
     "vocab_size": 97,
@@ -118,6 +120,25 @@ def test_the_model_keeps_its_own_attention_and_mode(model, prompts):
     decode(model, prompts[:1], [[1]], Sampling(max_tokens=2), ())
     assert model.config._attn_implementation == before != "cobalt_cascade" and model.training
     model.eval()
+
+
+@pytest.mark.skipif(best_dtype("cpu") != "bfloat16", reason="this processor does not compute in bfloat16")
+@pytest.mark.parametrize("rows", [(3, 1), (1, 700)])
+def test_weights_that_are_laid_out_for_a_call_give_the_same_numbers_to_the_bit(rows):
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(48, 97), torch.nn.Linear(97, 64, bias=False)).bfloat16()
+    given = torch.randn(*rows, 48).bfloat16()
+    with torch.inference_mode():
+        expected = layers(given)
+        with packed(layers):
+            assert torch.equal(layers(given), expected)
+            assert all("forward" in vars(layer) for layer in layers)
+    assert not any("forward" in vars(layer) for layer in layers)
+
+
+def test_layers_that_cannot_be_laid_out_stay_as_they_are(model):
+    with packed(model):
+        assert not any("forward" in vars(layer) for layer in model.modules())
 
 
 def test_no_prompts_are_no_work(model):

@@ -6,10 +6,12 @@
   copy in other words keeps the tests.
 
 In both cases the tests must not contradict it (`cobalt_data.answers`). Nor are two problems near-duplicates that have some
-tests in common but no more than half of the fewer: a copy takes them over in bulk, and two tasks of one family agree on a few small
-inputs. (To `alike_problems` they are alike: what is to be kept on one side is better kept together in doubt.) Kept is the problem on the side that is furthest held
-out (test before validation before train), of several the one with the most trajectories, then the one with the smallest id.
-A statement without a word is nobody's duplicate. Left out: problems that ask for the same in other words altogether.
+tests in common but no more than half of the fewer: a copy takes them over in bulk, while two tasks of one family agree on a few
+small inputs. (To `alike_problems`, which says what is to stay on one side, they are alike: better kept together in doubt.)
+
+Kept is the problem on the side that is furthest held out (test before validation before train), of several the one with the
+most trajectories, then the one with the smallest id. A statement without a word is nobody's duplicate. Left out: problems that
+ask for the same in other words altogether.
 """
 
 from __future__ import annotations
@@ -49,11 +51,7 @@ def duplicate_problems(
     if threshold is not None:
         with _sketched(version, threshold) as (ids, tests, sketches):
             dropped = {row_id for found in exact.values() for row_id in found}
-            alike_in_text = _acceptance(threshold, ids, tests, answers)
-
-            def accept(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
-                return alike_in_text(left, right, alike) & ~_share_a_few(tests, left, right)
-
+            accept = _unless_a_few_tests_are_shared(_acceptance(threshold, ids, tests, answers), tests)
             place = {row_id: place for place, row_id in enumerate(ids)}
             rest = [place[row_id] for row_id in order if row_id in place and row_id not in dropped]
             found = near_duplicates(
@@ -87,12 +85,18 @@ def _acceptance(threshold: float, ids: Sequence[str], tests: Shingles, answers: 
     return accept
 
 
-def _share_a_few(tests: Shingles, left: Places, right: Places) -> NDArray[np.bool_]:
-    """Whether pairs have some tests in common, but no more than half of the fewer."""
-    alike, sizes = jaccard(tests, left, right), np.diff(tests.starts)
-    shared = np.rint(alike / (1 + alike) * (sizes[left] + sizes[right]))
-    few: NDArray[np.bool_] = (shared > 0) & (2 * shared <= np.minimum(sizes[left], sizes[right]))
-    return few
+def _unless_a_few_tests_are_shared(accept: Accept, tests: Shingles) -> Accept:
+    """`accept`, but for pairs that have some tests in common and no more than half of the fewer."""
+    sizes = np.diff(tests.starts)
+
+    def accept_fewer(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
+        alike_in_tests = jaccard(tests, left, right)
+        shared = np.rint(alike_in_tests / (1 + alike_in_tests) * (sizes[left] + sizes[right]))
+        shares_a_few = (shared > 0) & (2 * shared <= np.minimum(sizes[left], sizes[right]))
+        accepted: NDArray[np.bool_] = accept(left, right, alike) & ~shares_a_few
+        return accepted
+
+    return accept_fewer
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +19,7 @@ from cobalt_data.rows import Turn
 from cobalt_data.staging import clear_disk_errors
 from cobalt_data.templates import Template
 
+PROBLEMS_AT_HAND = 2048  # a hundred kilobytes each
 _COLUMNS = ["trajectory_id", "problem_id", "sampling", "perturbation", "turns"]
 
 
@@ -28,13 +30,16 @@ class Story:
 
 
 class Stories:
-    """What the trajectories of a version tell, kept on the disk: in memory is the place of each. All are added, then read."""
+    """What the trajectories of a version tell, kept on the disk: all are added, then read. In memory is the place of each, and
+    `said` of some problems: what the programs of a problem were truly told, in the order of trajectories.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._size = 0
         self._places: dict[str, tuple[int, int, Template]] = {}
         self._honest: dict[str, list[str]] = defaultdict(list)  # by problem, the trajectories that were told the truth
+        self.said = lru_cache(PROBLEMS_AT_HAND)(self._said)
 
     def add(self, row: Mapping[str, Any], template: Template) -> None:
         turns = row["turns"].encode()
@@ -46,19 +51,21 @@ class Stories:
     def of(self, trajectory_id: str | None) -> Story | None:
         if trajectory_id not in self._places:
             return None
+        turns, template = self._look_up(trajectory_id)
+        return Story(tuple(map(Turn.from_json, turns)), template)
+
+    def _said(self, problem_id: str) -> list[Said]:
+        stories = [(trajectory_id, *self._look_up(trajectory_id)) for trajectory_id in self._honest[problem_id]]
+        return [
+            Said(trajectory_id, number, turn["program"], turn["feedback"], template.hash)
+            for trajectory_id, turns, template in stories
+            for number, turn in enumerate(turns)
+        ]
+
+    def _look_up(self, trajectory_id: str) -> tuple[list[dict[str, Any]], Template]:
         start, size, template = self._places[trajectory_id]
         self._file.seek(start)
-        return Story(tuple(Turn.from_json(fields) for fields in json.loads(self._file.read(size))), template)
-
-    def said(self, problem_id: str) -> list[Said]:
-        """What the programs of a problem were truly told, in the order of trajectories."""
-        stories = {trajectory_id: self.of(trajectory_id) for trajectory_id in self._honest[problem_id]}
-        return [
-            Said(trajectory_id, number, turn.program, turn.feedback, story.template.hash)
-            for trajectory_id, story in stories.items()
-            if story is not None
-            for number, turn in enumerate(story.turns)
-        ]
+        return json.loads(self._file.read(size)), template
 
 
 @contextmanager

@@ -128,6 +128,8 @@ def perturb(
         finish = partial(_finish, config=config, count_tokens=count_tokens)
         told = (lambda number: progress(number, rows)) if progress is not None else (lambda _number: None)
         lies = Spool.of_rows("prompts", _lies(attempts, outcomes, finish, told))
+    if progress is not None:
+        progress(rows, rows)  # the last of them may not be eligible
     new = _choose(outcomes, before, config)
     chosen = pa.array([lie for lies_of_kind in new.values() for lie in lies_of_kind.values()], pa.string())
     added = Spool("prompts", (piece.filter(pc.is_in(piece["prompt_id"], chosen)) for piece in lies.ordered()))

@@ -18,7 +18,7 @@ from cobalt_data.errors import CobaltError
 from cobalt_train.batch import Batch, MicroBatch, micro_batches, split_evenly
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures, total
-from cobalt_train.memory import give_back
+from cobalt_train.heap import give_back
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
 from cobalt_train.ranks import Ranks, shard, whole
 from cobalt_train.scoring import Scorer, Scores, check_scores, checkpoint_layers, prepare
@@ -154,7 +154,6 @@ class Learner:
             )
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate
-        give_back()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         give_back()

@@ -28,6 +28,9 @@ class Segment:
     end: int
     subtree_end: int
 
+    def __len__(self) -> int:
+        return self.end - self.start
+
     @property
     def is_leaf(self) -> bool:
         return self.end == self.subtree_end

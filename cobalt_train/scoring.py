@@ -139,7 +139,7 @@ def _shared_hidden(model: Any, groups: Sequence[Rows]) -> Tensor:
         input_ids=packed.token_ids,
         position_ids=packed.positions,
         segments=packed.segments,
-        kept={} if twice else None,
+        kept_attention={} if twice else None,
         use_cache=False,
     )
     return output.last_hidden_state[0, packed.scored_by]

@@ -3,8 +3,8 @@
 The tokens of a tree lie in one row, depth first (`cobalt_train.packing`): a segment's descendants follow it directly. A
 token then attends to (1) its own segment, causally, and (2) every ancestor segment, fully. Both are ordinary dense
 attention blocks: the first has the segment's queries, the second the queries of the whole subtree below the segment. The
-first blocks of all leaves, which are many and short, are one batch, padded to the longest. A block yields its output and the
-logarithm of its softmax denominator, with which the blocks of a token are merged exactly.
+first blocks of leaves, which are many and mostly short, are computed in batches of about the same length. A block yields its
+output and the logarithm of its softmax denominator, with which the blocks of a token are merged exactly.
 
 The backward pass calls each block's own backward with the *merged* output and denominator: the gradient of a softmax over
 several blocks falls apart into exactly these terms (the identity that ring attention uses).
@@ -16,7 +16,7 @@ Left out: dropout, soft caps and attention sinks, which are refused here, and sl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ from cobalt_train.logprobs import accumulation_dtype
 from cobalt_train.packing import Segment
 
 NAME = "cobalt_tree"
+BATCH_SCORES = 1 << 20  # of one head: as many attention scores of leaves are computed at once
 
 
 class TreeAttention(torch.autograd.Function):
@@ -62,11 +63,11 @@ class TreeAttention(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         query, key, value, out, lse = ctx.saved_tensors
         d_query, d_key, d_value = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
-        leaves = _Leaves(ctx.segments, query.device)
-        gathered = (leaves.gather(tensor) for tensor in (grad, query, key, value, out))
-        blocks = _attend_backward(*gathered, leaves.gather(lse, padding=float("inf")), True, ctx.scale)
-        for gradient, block in zip((d_query, d_key, d_value), blocks, strict=True):
-            leaves.put(gradient, block)
+        for leaves in _leaf_batches(ctx.segments, query.device):
+            gathered = (leaves.gather(tensor) for tensor in (grad, query, key, value, out))
+            blocks = _attend_backward(*gathered, leaves.gather(lse, padding=float("inf")), True, ctx.scale)
+            for gradient, block in zip((d_query, d_key, d_value), blocks, strict=True):
+                leaves.put(gradient, block)
         for q, k, causal in _blocks(ctx.segments):
             block = _attend_backward(
                 grad[:, :, q],
@@ -90,10 +91,10 @@ def _forest_attention(
     """Output and log denominator of every token, block by block."""
     out = torch.empty_like(query)
     lse = query.new_empty(query.shape[:3], dtype=accumulation_dtype(query.dtype))
-    leaves = _Leaves(segments, query.device)
-    block, block_lse = _attend(*map(leaves.gather, (query, key, value)), True, scale)
-    leaves.put(out, block)
-    leaves.put(lse, block_lse)
+    for leaves in _leaf_batches(segments, query.device):
+        block, block_lse = _attend(*map(leaves.gather, (query, key, value)), True, scale)
+        leaves.put(out, block)
+        leaves.put(lse, block_lse)
     for q, k, causal in _blocks(segments):
         block, block_lse = _attend(query[:, :, q], key[:, :, k], value[:, :, k], causal, scale)
         if causal:
@@ -106,11 +107,14 @@ def _forest_attention(
 
 
 class _Leaves:
-    """The segments that have nothing below them, as rows of one batch of n, padded at their ends to the longest."""
+    """Some segments that have nothing below them, as rows of a batch of n, padded at their ends to the longest, of T tokens."""
 
-    def __init__(self, segments: tuple[Segment, ...], device: torch.device) -> None:
-        places, taken = _leaf_places(segments)
-        self._places, self._taken = places.to(device), taken.to(device)  # (n, T)
+    def __init__(self, leaves: Sequence[Segment], device: torch.device) -> None:
+        starts = torch.tensor([leaf.start for leaf in leaves], device=device)[:, None]
+        lengths = torch.tensor([len(leaf) for leaf in leaves], device=device)[:, None]
+        steps = torch.arange(max(map(len, leaves)), device=device)
+        self._taken = steps < lengths  # (n, T)
+        self._places = starts + steps * self._taken
         self._own = self._places[self._taken]
 
     def gather(self, tensor: Tensor, padding: float | None = None) -> Tensor:
@@ -123,15 +127,16 @@ class _Leaves:
         tensor[0][:, self._own] = rows.transpose(0, 1)[:, self._taken]
 
 
-@lru_cache(maxsize=8)
-def _leaf_places(segments: tuple[Segment, ...]) -> tuple[Tensor, Tensor]:
-    """The places of the leaves' tokens, that of the first token where a leaf has no more, and where it has; both (n, T)."""
-    leaves = [segment for segment in segments if segment.is_leaf]
-    starts = torch.tensor([leaf.start for leaf in leaves])[:, None]
-    lengths = torch.tensor([leaf.end - leaf.start for leaf in leaves])[:, None]
-    steps = torch.arange(int(lengths.max()))
-    taken = steps < lengths
-    return starts + steps * taken, taken
+@lru_cache(maxsize=4)
+def _leaf_batches(segments: tuple[Segment, ...], device: torch.device) -> list[_Leaves]:
+    """All leaves, the longest first: a batch ends where its leaves would be twice as long as the next, or its scores too many."""
+    batches: list[list[Segment]] = []
+    for leaf in sorted((segment for segment in segments if segment.is_leaf), key=len, reverse=True):
+        longest = len(batches[-1][0]) if batches else 0
+        if not batches or 2 * len(leaf) < longest or (len(batches[-1]) + 1) * longest**2 > BATCH_SCORES:
+            batches.append([])
+        batches[-1].append(leaf)
+    return [_Leaves(batch, device) for batch in batches]
 
 
 def tree_attention(
@@ -142,12 +147,13 @@ def tree_attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     segments: tuple[Segment, ...] | None = None,
-    kept: dict[int, tuple[Tensor, Tensor]] | None = None,
+    kept_attention: dict[int, tuple[Tensor, Tensor]] | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """The attention function that a transformers model calls; without `segments` it is plain causal attention.
 
-    `kept` is for layers that are computed twice: what the first time yields, by layer, is taken out by the second. Raises InputError for an attention that is more than that.
+    `kept_attention` is for layers that are computed twice: what the first time yields, by layer, is taken out by the second.
+    Raises InputError for an attention that has more to it than the model's keys and queries.
     """
     unsupported = [name for name in UNSUPPORTED if kwargs.get(name) is not None]
     if unsupported:
@@ -160,10 +166,10 @@ def tree_attention(
     scale = scaling if scaling is not None else 1 / math.sqrt(query.shape[-1])
     query, key = query.to(value.dtype), key.to(value.dtype)  # under autocast, rotary embedding returns float32
     layer = int(module.layer_idx)
-    known = kept.pop(layer, None) if kept is not None else None
+    known = kept_attention.pop(layer, None) if kept_attention is not None else None
     out, lse = TreeAttention.apply(query, key, value, segments, scale, known)
-    if kept is not None and known is None:
-        kept[layer] = out.detach(), lse
+    if kept_attention is not None and known is None:
+        kept_attention[layer] = out.detach(), lse
     return out.transpose(1, 2), None
 
 
@@ -192,15 +198,14 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: floa
 def _attend_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of one block, given the output and log denominator of the whole softmax that the block is a part of."""
+    """Gradients of one block, given the output and log denominator of the whole softmax that the block is a part of.
+
+    Keys are repeated here, and not queries folded: the CPU kernel deals heads out to threads, and there are more of these.
+    """
     groups = query.shape[1] // key.shape[1]
-    if causal:
-        key, value = _repeat(key, groups), _repeat(value, groups)
-        d_query, d_key, d_value = _dense_backward(grad, query, key, value, out, lse, True, scale)
-        return d_query, _sum_repeats(d_key, groups), _sum_repeats(d_value, groups)
-    grad, query, out, lse = (_fold(tensor, groups) for tensor in (grad, query, out, lse))
-    d_query, d_key, d_value = _dense_backward(grad, query, key, value, out, lse, False, scale)
-    return _unfold(d_query, groups), d_key, d_value
+    key, value = _repeat(key, groups), _repeat(value, groups)
+    d_query, d_key, d_value = _dense_backward(grad, query, key, value, out, lse, causal, scale)
+    return d_query, _sum_repeats(d_key, groups), _sum_repeats(d_value, groups)
 
 
 def _dense(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:

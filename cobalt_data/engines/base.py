@@ -56,7 +56,7 @@ class Completion:
 
 
 class Session(Protocol):
-    """An engine, or what stands for it, as conversations use it whose chats grow from call to call."""
+    """What completes chats; one that `Engine.session` gave is for conversations whose chats grow from call to call."""
 
     def complete(
         self, chats: Sequence[Chat], seeds: Sequence[Sequence[int]], sampling: Sampling

@@ -37,6 +37,10 @@ class Prefix:
     def __len__(self) -> int:
         return int(self.values[0].shape[1])
 
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
+
     def first(self, count: int) -> Prefix:
         return Prefix(
             tuple(keys[..., :count] for keys in self.keys), tuple(values[:, :count] for values in self.values)

@@ -18,14 +18,14 @@ from torch import Tensor
 
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.cascade import NAME, Prefill, Prefix, Slots
+from cobalt_data.engines.laid_out import laid_out
 from cobalt_data.engines.memory import Known, Memory
-from cobalt_data.engines.packed import packed
 from cobalt_data.engines.prefixes import Node, Tokens, prefix_forest
 from cobalt_data.engines.sampling import draw, uniforms
 from cobalt_data.engines.token_engine import Decoded, Drawn
 
 SLOTS = 64  # rows decoded together; with more, the matrix products are bound by arithmetic and nothing is gained
-PREFILLED = 512  # tokens of prompts computed in one pass: so many keep the matrix products busy
+PREFILLED, LONGEST_PAST = 512, 16_384  # new tokens that a pass over prompts waits for, unless these prompts are so long
 SHARED_ROWS = 8  # fewer rows are decoded faster with a copy each of what they share
 
 
@@ -67,11 +67,11 @@ def decode(
     memory: Memory | None = None,
 ) -> Drawn:
     """Draws `len(seeds[i])` samples of `prompts[i]`, until a stop token, which is kept, or `max_tokens`."""
-    memory = memory or Memory(most_tokens=0)
+    memory = memory or Memory(most_bytes=0)
     memory.begin_call()
     call = _Call(model, prompts, seeds, sampling, stop_ids, memory)
     cache = Slots(min(slots, sum(map(len, seeds))))
-    with torch.inference_mode(), _attending(model), packed(model):
+    with torch.inference_mode(), _attending(model), laid_out(model):
         fresh = call.fresh_rows(prefix_forest(prompts))
         active: list[Row] = []
         while True:
@@ -85,7 +85,7 @@ def decode(
             for place in reversed(range(len(active))):
                 row = active[place]
                 if call.has_ended(row):
-                    if memory.has_room(row.own_length):
+                    if memory.has_room:
                         memory.keep(Known(row.computed, row.shared, cache.taken(place, row.own_length)))
                     last = active.pop()
                     if place < len(active):
@@ -108,10 +108,11 @@ class _Leaf:
 
 
 def _filling(leaves: Iterator[_Leaf]) -> Iterator[_Leaf]:
-    """The next leaves, until there is enough to compute in one pass."""
-    tokens = 0
-    while tokens < PREFILLED and (leaf := next(leaves, None)):
-        tokens += len(leaf.rest)
+    """The next leaves, until there is enough to compute in one pass, or as much as should be in memory at once."""
+    new = all_tokens = 0
+    while new < PREFILLED and all_tokens < LONGEST_PAST and (leaf := next(leaves, None)):
+        new += len(leaf.rest)
+        all_tokens += len(leaf.prompt)
         yield leaf
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cobalt_data.engines.cascade import Prefix
 from cobalt_data.engines.prefixes import Tokens, common_length
 
-MOST_TOKENS = 1 << 16  # that are kept between two calls; rows beyond are computed again
+MOST_BYTES = 1 << 31  # that are kept between two calls; rows beyond are computed again
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +34,30 @@ class Known:
 class Memory:
     """Rows of the last call, each to be recalled once, and those of the present one."""
 
-    def __init__(self, most_tokens: int = MOST_TOKENS) -> None:
-        self._most_tokens = most_tokens
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._last: list[Known] = []
         self._present: list[Known] = []
+        self._shared: dict[int, Prefix] = {}  # of the present rows, each counted once
         self._room = 0
 
     def begin_call(self) -> None:
         """Forgets what was not recalled, and makes what the last call left ready for it."""
         self._last = sorted(self._present, key=lambda known: known.tokens)
-        self._present, self._room = [], self._most_tokens
+        self._present, self._shared, self._room = [], {}, self._most_bytes
 
-    def has_room(self, tokens: int) -> bool:
-        return tokens <= self._room
+    @property
+    def has_room(self) -> bool:
+        return self._room > 0
 
     def keep(self, known: Known) -> None:
-        self._present.append(known)
-        self._room -= len(known.own)
+        """Keeps a row if there is room for it and for what it shares."""
+        shared = {} if known.shared is None else {id(known.shared): known.shared}
+        size = known.own.bytes + sum(prefix.bytes for key, prefix in shared.items() if key not in self._shared)
+        if size <= self._room:
+            self._present.append(known)
+            self._shared |= shared
+            self._room -= size
 
     def recall(self, prompt: Tokens, least: int) -> tuple[Prefix, Prefix | None] | None:
         """The longest known beginning of a prompt, its last token excluded, and the part of it that other rows share.

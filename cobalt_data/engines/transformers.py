@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -26,6 +27,14 @@ from cobalt_data.models import load_model, load_tokenizer, resolve_model
 ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 
 
+@dataclass(slots=True)
+class _Handover:
+    """What an engine and its sessions know of the weights that were handed over, and how often."""
+
+    shapes: dict[str, torch.Size] = field(default_factory=dict)
+    count: int = 0
+
+
 class TransformersEngine(TokenEngine):
     name = "transformers"
     parallel_calls = 2  # the programs of one unit run while another unit generates
@@ -39,8 +48,8 @@ class TransformersEngine(TokenEngine):
         self.module = model
         self._turn = Lock()
         self._memory: Memory | None = None  # a session's alone
-        self._handed_over: set[str] = set()
-        self._asleep = False
+        self._remembers = 0  # with the weights of which handover
+        self._handover = _Handover()
 
     @classmethod
     def load(cls, name: str, dtype: str = "auto") -> TransformersEngine:
@@ -53,37 +62,41 @@ class TransformersEngine(TokenEngine):
 
     def draw(self, prompts: Sequence[Sequence[int]], seeds: Sequence[Sequence[int]], sampling: Sampling) -> Drawn:
         with self._turn:
-            if self._asleep:
-                raise EngineError("engine transformers has no weights while it sleeps: hand them over first")
+            own = self.module.state_dict(keep_vars=True)
+            if not all(own[name].numel() for name in self._handover.shapes):
+                raise EngineError("engine transformers sleeps and lacks weights: hand all of them over first")
+            if self._memory is not None and self._remembers != self._handover.count:
+                self._memory, self._remembers = Memory(), self._handover.count
             return decode(self.module, prompts, seeds, sampling, self.stop_ids, memory=self._memory)
 
     def session(self) -> TransformersEngine:
-        """The same engine, model and all, that remembers from call to call."""
+        """The same engine, model and all, that remembers from call to call, as long as the weights stay."""
         session = copy.copy(self)
-        session._memory = Memory()
+        session._memory, session._remembers = Memory(), self._handover.count
         return session
 
     def update_weights(self, state: Iterable[tuple[str, Tensor]]) -> None:
-        own = self.module.state_dict(keep_vars=True)
+        own, known = self.module.state_dict(keep_vars=True), self._handover.shapes
         with self._turn, torch.no_grad():
+            self._handover.count += 1
             for name, tensor in state:
                 if name not in own:
                     raise InputError(f"model {self.model} has no weight {name!r}")
                 weight = own[name]
+                shape = known.setdefault(name, weight.shape)
+                if tensor.shape != shape:
+                    raise InputError(f"weight {name!r} of {self.model} is {tuple(shape)}, not {tuple(tensor.shape)}")
                 if weight.numel():
                     weight.copy_(tensor)
                 else:
                     weight.data = tensor.to(weight.device, weight.dtype, copy=True)
-                self._handed_over.add(name)
-            self._asleep = False
 
     def sleep(self) -> None:
         """Drops the weights that were handed over before and will be again; others, which an adapter stands beside, it keeps."""
         own = self.module.state_dict(keep_vars=True)
         with self._turn:
-            for name in self._handed_over:
+            for name in self._handover.shapes:
                 own[name].data = own[name].new_empty(0)
-            self._asleep = bool(self._handed_over)
 
     def close(self) -> None:
         """Nothing to give back: the weights go with the object."""

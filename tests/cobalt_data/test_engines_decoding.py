@@ -1,16 +1,18 @@
 """Decoding with shared prefixes and slots against transformers, on small random models in float32."""
 
 import random
+from functools import partial
 
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from cobalt_data.engines import decoding
+from cobalt_data.engines import laid_out as laid_out_module
 from cobalt_data.engines.base import Sampling
 from cobalt_data.engines.decoding import decode
+from cobalt_data.engines.laid_out import laid_out
 from cobalt_data.engines.memory import Memory
-from cobalt_data.engines.packed import packed
 from cobalt_data.engines.token_engine import best_dtype
 
 SHAPE = {
@@ -130,14 +132,24 @@ def test_weights_that_are_laid_out_for_a_call_give_the_same_numbers_to_the_bit(r
     given = torch.randn(*rows, 48).bfloat16()
     with torch.inference_mode():
         expected = layers(given)
-        with packed(layers):
+        with laid_out(layers):
             assert torch.equal(layers(given), expected)
             assert all("forward" in vars(layer) for layer in layers)
     assert not any("forward" in vars(layer) for layer in layers)
 
 
+@pytest.mark.skipif(best_dtype("cpu") != "bfloat16", reason="this processor does not compute in bfloat16")
+def test_where_weights_cannot_all_be_laid_out_none_are(monkeypatch):
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)).bfloat16()
+    partials = [partial]
+    monkeypatch.setattr(laid_out_module, "partial", lambda *given, **named: partials.pop()(*given, **named))
+    with pytest.raises(IndexError), laid_out(layers):
+        pass
+    assert not any("forward" in vars(layer) for layer in layers)
+
+
 def test_layers_that_cannot_be_laid_out_stay_as_they_are(model):
-    with packed(model):
+    with laid_out(model):
         assert not any("forward" in vars(layer) for layer in model.modules())
 
 
@@ -187,7 +199,7 @@ def test_what_is_remembered_of_a_conversation_is_not_computed_again_and_changes_
 
 
 def test_a_memory_without_room_computes_everything_again(model, prompts, monkeypatch):
-    memory, seeds = Memory(most_tokens=50), [[index] for index in range(len(prompts))]
+    memory, seeds = Memory(most_bytes=20_000), [[index] for index in range(len(prompts))]
     turn = going_on(prompts, decode(model, prompts, seeds, GREEDY, (), 64, memory))
     counts = computed_tokens(monkeypatch)
     again = decode(model, turn, seeds, GREEDY, (), 64, memory)

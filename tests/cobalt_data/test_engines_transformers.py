@@ -150,12 +150,37 @@ def test_while_it_sleeps_it_holds_no_weights_that_it_will_be_handed_again(tokeni
     engine.update_weights(other.module.state_dict().items())
     engine.sleep()
     assert sum(weight.numel() for weight in engine.module.parameters()) == 0
-    with pytest.raises(EngineError, match="no weights while it sleeps: hand them over first"):
+    with pytest.raises(EngineError, match="sleeps and lacks weights: hand all of them over first"):
         engine.complete_tokens(*call)
     engine.update_weights(other.module.state_dict().items())
     assert engine.complete_tokens(*call) == other.complete_tokens(*call)
     assert engine.module.lm_head.weight is engine.module.model.embed_tokens.weight
     assert engine.module.lm_head.weight.data_ptr() != other.module.lm_head.weight.data_ptr()
+
+
+def test_weights_that_came_in_part_or_in_another_shape_do_not_wake_it(tokenizer):
+    engine = tiny(tokenizer)
+    state = {name: weight.clone() for name, weight in engine.module.state_dict().items()}
+    engine.update_weights(state.items())
+    engine.sleep()
+    name = next(iter(state))
+    with pytest.raises(InputError, match=rf"weight '{name}' of tiny is \(50, 16\), not \(3, 3\)"):
+        engine.update_weights([(name, torch.zeros(3, 3))])
+    engine.update_weights([(name, state[name])])
+    with pytest.raises(EngineError, match="lacks weights: hand all of them over first"):
+        engine.complete_tokens([[3]], [[1]], GREEDY)
+
+
+def test_a_session_follows_its_engine_to_new_weights_and_to_sleep(tokenizer):
+    engine, other = tiny(tokenizer), tiny(tokenizer)
+    prompt, session = list(range(3, 40)), engine.session()
+    ((first,),) = session.complete_tokens([prompt], [[1]], GREEDY)
+    longer = [[*prompt, *first.token_ids, 7]]
+    engine.update_weights(other.module.state_dict().items())
+    assert session.complete_tokens(longer, [[1]], GREEDY) == other.complete_tokens(longer, [[1]], GREEDY)
+    engine.sleep()
+    with pytest.raises(EngineError, match="lacks weights"):
+        session.complete_tokens(longer, [[1]], GREEDY)
 
 
 def test_a_chat_that_the_template_refuses_is_an_input_error(tokenizer):

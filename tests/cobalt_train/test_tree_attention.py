@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from cobalt_data.engines import prefixes
+from cobalt_train import tree_attention
 from cobalt_train.packing import Segment, pack
 from cobalt_train.tree_attention import TreeAttention
 
@@ -72,3 +73,16 @@ def test_a_nested_prompt_continues_the_one_that_it_begins_with(monkeypatch):
     assert packed.positions.tolist() == [[0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 5]]
     assert packed.segments[:2] == (Segment(0, 2, 11), Segment(2, 3, 5))
     assert packed.scored_by.tolist() == [2, 3, 7, 8, 7]
+
+
+def test_leaves_are_padded_to_less_than_twice_their_length_and_batches_are_bounded(monkeypatch):
+    monkeypatch.setattr(tree_attention, "BATCH_SCORES", 5_000)
+    lengths = [512, 40, 33, 32, 20, 19, 8, 3, 1, 1]
+    ends = [sum(lengths[: place + 1]) for place in range(len(lengths))]
+    leaves = tuple(Segment(end - length, end, end) for end, length in zip(ends, lengths, strict=True))
+    batches = tree_attention._leaf_batches(leaves, torch.device("cpu"))
+    taken = [batch._taken for batch in batches]
+    assert [rows.sum(1).tolist() for rows in taken] == [[512], [40, 33, 32], [20, 19], [8], [3], [1, 1]]
+    assert all(rows.numel() * rows.shape[1] <= 5_000 or len(rows) == 1 for rows in taken)
+    covered = torch.cat([batch._own for batch in batches])
+    assert covered.sort().values.tolist() == list(range(ends[-1]))

@@ -1,7 +1,8 @@
 """Linear layers with their weights as oneDNN computes with them, laid out once for all products of a call.
 
 The products of decoding have few rows, so that laying out the weights again for each costs as much as the arithmetic. Numbers
-stay the same to the bit. For bfloat16 on a CPU; elsewhere nothing is done.
+stay the same to the bit for rows that lie one behind the other, as those of a forward pass do. For bfloat16 on a CPU;
+elsewhere nothing is done.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from torch import Tensor, nn
 
 
 @contextmanager
-def packed(model: nn.Module) -> Iterator[None]:
+def laid_out(model: nn.Module) -> Iterator[None]:
     """The linear layers of a model with a second copy of their weights, until this ends."""
-    layers = [layer for layer in model.modules() if type(layer) is nn.Linear and _can_be_packed(layer.weight)]
-    for layer in layers:
-        weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach())
-        layer.forward = partial(_linear, weight=weight, bias=layer.bias)
+    layers: list[nn.Linear] = []
     try:
+        for layer in model.modules():
+            if type(layer) is nn.Linear and "forward" not in vars(layer) and _can_be_laid_out(layer.weight):
+                weight = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach())
+                layer.forward = partial(_linear, weight=weight, bias=layer.bias)
+                layers.append(layer)
         yield
     finally:
         for layer in layers:
             del layer.forward
 
 
-def _can_be_packed(weight: Tensor) -> bool:
+def _can_be_laid_out(weight: Tensor) -> bool:
     known: Any = torch.ops.mkldnn  # its operators for weights that are laid out are not torch's public interface
     return (
         weight.device.type == "cpu"

@@ -10,7 +10,7 @@ import ctypes
 
 
 def give_back() -> None:
-    """Takes a tenth of a second at most. Does nothing where the C library is not glibc."""
+    """Takes about a tenth of a second for a few gigabytes. Does nothing where the C library is not glibc."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hostile import PROGRAMS
@@ -36,7 +37,7 @@ def one_worker(request: pytest.FixtureRequest) -> Iterator[Pool]:
 
 @pytest.fixture(scope="module")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A readable file, a TCP and a UDP port and two Unix sockets on the host. Nothing may arrive at them."""
+    """A readable file, a TCP and a UDP port and two Unix sockets on the host, at which nothing may arrive, and its user's home."""
     file = tmp_path_factory.mktemp("host") / "cobalt-canary"
     file.write_text("host")
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -45,7 +46,12 @@ def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         udp.bind(("127.0.0.1", port))
         abstract.bind(f"\0cobalt-{port}")
         abstract.listen()
-        yield {"CANARY_FILE": str(file), "CANARY_PORT": str(port), "CANARY_SOCKET": f"cobalt-{port}"}
+        yield {
+            "CANARY_FILE": str(file),
+            "CANARY_PORT": str(port),
+            "CANARY_SOCKET": f"cobalt-{port}",
+            "HOST_HOME": str(Path.home()),
+        }
         for server in (tcp, abstract):
             server.setblocking(False)
             with pytest.raises(BlockingIOError):

@@ -14,7 +14,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
         """
 import os
 got = []
-for path in ("CANARY_FILE", "/proc/1/rootCANARY_FILE", "/proc/1/cwdCANARY_FILE", "/etc/shadow", "/root/.ssh", "/root/.bashrc",
+for path in ("CANARY_FILE", "/proc/1/rootCANARY_FILE", "/proc/1/cwdCANARY_FILE", "/etc/shadow", "HOST_HOME/.ssh", "HOST_HOME/.bashrc",
              "/run/docker.sock", "/var/run/docker.sock"):
     try:
         got.append((path, os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(20)))

@@ -167,8 +167,8 @@ def _run(pool: Pool, program: str, expected: str) -> TestResult:
 
 def _held(check: str, result: TestResult, what: str, verdict: Verdict = Verdict.PASSED) -> Check:
     ok = result.verdict is verdict
-    seen = result.stdout.strip() or result.stderr.strip().rpartition("\n")[2] or str(result.verdict)
-    return Check(check, ok, what if ok else f"{what}: {seen[:200]}")
+    seen = result.stdout.strip() or result.stderr.strip().rpartition("\n")[2]
+    return Check(check, ok, what if ok else f"{what}: {result.verdict} {seen[:200]}".rstrip())
 
 
 __all__ = ["Check", "available", "checks"]

@@ -165,25 +165,31 @@ class Watch:
         return _children(self._template) + [pid for pid in _children(os.getpid()) if pid != self._template]
 
     def _tree_usage(self, limit: int) -> tuple[float, int, int]:
-        """CPU seconds and bytes of resident memory of the test's processes, and the first of these."""
+        """CPU seconds and bytes of resident memory of the test's processes, and the first of these.
+
+        When the first has ended and its report is on the way, what it shared with those that it leaves behind can no longer be told
+        from what they have: only the plain sum counts then.
+        """
         cpu_s, residents, growth = 0.0, [], 0
         roots = self._roots() or [self._template]  # no test yet: the program is being compiled
-        shared = _resident(self._template)  # by all that descends from it
-        pending = [(roots[0], 0), *[(pid, shared) for pid in roots[1:]]]
+        first = self._orphan_pid or roots[0]
+        shared = _resident(self._template) or _resident(os.getpid())  # by all that descends from it
+        has_ended = not self._orphan and first not in (self._template, *_children(self._template))
+        pending = [(pid, 0 if pid == first else shared) for pid in roots]
         while pending:
             pid, inherited = pending.pop()
             fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
             if len(fields) < 22:
                 continue
             cpu_s += sum([int(field) for field in fields[11:15]]) / _CPU_UNIT
+            if pid == first and fields[0] in "ZX" and int(fields[17]) < 2:  # nor does a thread of it run on
+                has_ended = True
             resident = int(fields[21]) * _PAGE
             growth += max(0, resident - inherited)
             residents.append(resident)
             pending += [(child, resident) for child in _children(pid)]
-        if len(residents) < 2:
-            return cpu_s, growth, roots[0]
         beyond_template = sum([max(0, resident - shared) for resident in residents])
-        return cpu_s, max(growth, beyond_template - 3 * limit), roots[0]
+        return cpu_s, max(0 if has_ended else growth, beyond_template - 3 * limit), first
 
 
 def end_all(template: int) -> float:

@@ -99,6 +99,18 @@ print("contained")
         "passed",
         "import os, atexit\natexit.register(os.kill, os.getppid(), 9)\nprint('contained')\n",
     ),
+    "template_stopped_at_the_end_before_many_that_share_memory": (
+        "passed",
+        """
+import os, time
+x = bytearray(b"x" * (80 << 20))
+for _ in range(6):
+    if os.fork() == 0:
+        time.sleep(60)
+os.kill(os.getppid(), 19)
+print("contained")
+""",
+    ),
     "template_stopped_again_and_again": (
         "passed time_limit",
         """

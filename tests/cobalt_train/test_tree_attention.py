@@ -25,8 +25,10 @@ def visible(segments, length):
     return mask & torch.ones(length, length, dtype=torch.bool).tril()
 
 
+@pytest.mark.parametrize("short", [0, 4, tree_attention.SHORT])
 @pytest.mark.parametrize("kv_heads", [1, 2, 6])
-def test_a_forest_equals_attention_under_its_explicit_mask(kv_heads):
+def test_a_forest_equals_attention_under_its_explicit_mask(kv_heads, short, monkeypatch):
+    monkeypatch.setattr(tree_attention, "SHORT", short)
     generator = torch.Generator().manual_seed(0)
 
     def random(heads):
@@ -53,6 +55,7 @@ def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
         out, _ = TreeAttention.apply(query, key, key, FOREST, 0.3)
         return out, *torch.autograd.grad(out.square().sum(), [query, key])
 
+    monkeypatch.setattr(tree_attention, "SHORT", 0)
     by_kernel = run()
     monkeypatch.setattr("cobalt_train.tree_attention._has_kernel", lambda _: False)
     torch.testing.assert_close(run(), by_kernel)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cobalt_data.dataset import open_version, version_ids
-from cobalt_data.errors import CobaltError
+from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.history import history
+from cobalt_data.references import LocalReference, parse_reference
 from cobalt_data.staging import STAGING_PREFIX, leftovers, locked, remove
 
 
@@ -34,9 +35,13 @@ def gc(
     """Removes leftovers and, where asked, unfinished `runs` and `versions` that are no ancestors of the latest one.
 
     `keep` names versions that stay, with their ancestors; so do versions that an unfinished run stands on. With `dry_run`
-    nothing is removed. Raises InputError where there is no such dataset or version.
+    nothing is removed. Raises InputError where there is no such dataset or version, or `dataset` names a version of one.
     """
-    latest = open_version(Path(dataset))
+    if parse_reference(dataset) != LocalReference(Path(dataset), None):
+        raise InputError(
+            f"{dataset} is no path of a dataset: give gc one without a version; --keep VERSION spares what it was made from"
+        )
+    latest = open_version(dataset)
     root = latest.dataset
     with _clear_errors(root), locked(root, fcntl.LOCK_EX):
         removed = [_remove(root, path, "leftover", dry_run) for path in leftovers(root)]

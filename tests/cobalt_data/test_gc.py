@@ -135,3 +135,11 @@ def test_what_is_no_dataset_is_refused(tmp_path):
     for path in (tmp_path / "plain", tmp_path / "none"):
         with pytest.raises(InputError):
             gc(path, versions=True)
+
+
+def test_a_version_cannot_be_given_for_the_dataset_and_pass_for_its_latest(dataset):
+    path, line, _ = dataset
+    for reference in (f"{path}@{line[0]}", "hf://datasets/a/b"):
+        with pytest.raises(InputError, match="without a version"):
+            gc(reference, versions=True)
+    assert open_version(path).id == line[-1]

@@ -117,11 +117,11 @@ def main() -> None:
             raise Interrupted("interrupted: give the same command again to go on")
         sys.stdout.flush()
     except Interrupted as error:
-        sys.stderr.write(f"cobalt: {error}\n")
+        sys.stderr.write(_error_line(error))
         sys.stderr.flush()
         os._exit(error.exit_status)  # a thread may still be in the model, and would abort an orderly exit
     except CobaltError as error:
-        sys.stderr.write(f"cobalt: {error}\n")
+        sys.stderr.write(_error_line(error))
         sys.exit(error.exit_status)
     except UsageError as error:
         sys.stderr.write(_usage_line(error))
@@ -130,6 +130,12 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # as Rich and Typer do where they notice first
     sys.exit(status)
+
+
+def _error_line(error: CobaltError) -> str:
+    """The message as one line, whatever the names in it hold: what would break it or a terminal obeys stands as its escape."""
+    escaped = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(error))
+    return f"cobalt: {''.join(escaped)}\n"
 
 
 def _usage_line(error: Any) -> str:

@@ -42,9 +42,9 @@ def stats_picture(stats: Stats) -> bytes:
 
 def write_picture(picture: bytes, file: Path) -> None:
     """Puts the picture in its place, whole. Raises InputError where that is a directory."""
-    if file.is_dir():
-        raise InputError(f"{file} is a directory: name the file of the picture")
     with clear_disk_errors(file):
+        if file.is_dir():
+            raise InputError(f"{file} is a directory: name the file of the picture")
         write_whole(file, picture)
 
 

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from cobalt_data.errors import InputError, one_line
 from cobalt_data.manifest import Manifest
-from cobalt_data.references import HubReference, parse_reference
+from cobalt_data.references import HubReference, LocalReference, parse_reference, unreadable
 from cobalt_data.schemas import TABLES, schema_of
 
 if TYPE_CHECKING:
@@ -137,7 +137,15 @@ def open_version(reference: str | Path) -> Version:
         from cobalt_data.pull import open_from_hub
 
         return open_from_hub(parsed)
-    dataset, wanted = parsed.dataset, parsed.version
+    try:
+        return _open_local(parsed)
+    except OSError as error:
+        raise unreadable(parsed.dataset, error) from None
+
+
+def _open_local(reference: LocalReference) -> Version:
+    """Raises OSError where the system does not let it be read."""
+    dataset, wanted = reference.dataset, reference.version
     if not dataset.exists():
         raise InputError(f"{dataset}: there is no such dataset; make one with `cobalt data import SOURCE -o {dataset}`")
     latest = latest_id(dataset)

@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.ids import canonical_json
+from cobalt_data.references import parse_target
 from cobalt_data.rows import Problem
 from cobalt_data.schemas import CHAT
 from cobalt_data.staging import clear_disk_errors
@@ -71,7 +72,7 @@ def export(version: Version, format: str, output: str | Path) -> Exported:
 
     Raises InputError for an unknown format, an `output` that is there already, or a version without such rows.
     """
-    target = Path(output)
+    target = parse_target(output)
     if format not in FORMATS:
         raise InputError(f"format {format!r} is unknown: use one of {', '.join(FORMATS)}")
     if target.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ def parse_reference(reference: str | Path) -> LocalReference | HubReference:
     if text.startswith("hf://"):
         return parse_hub_reference(text)
     path, at, version = text.rpartition("@")
-    if at and "/" not in version and not Path(text).exists():
+    if at and "/" not in version and not _exists(text):
         if not path or not version:
             raise InputError(f"{text} is no dataset: write PATH, or PATH@VERSION with the id of a version")
         return LocalReference(Path(path), version)
@@ -56,14 +57,30 @@ def parse_target(target: str | Path) -> Path:
     text = str(target)
     if not text:
         raise InputError("the dataset to write has no name: give a path with -o")
-    if "\0" in text or text.encode("utf-8", "replace").decode() != text:
-        raise InputError(f"{text!r} is no name that could be written down everywhere: give a path in UTF-8 with -o")
+    if not text.isprintable():
+        raise InputError(f"{text!r} is no name that could be written down everywhere: give printable UTF-8 with -o")
     if text.startswith("hf:/"):
         raise InputError(f"{text} is on the Hub: write to a path on disk with -o, then use `cobalt data push`")
     path, at, version = text.rpartition("@")
-    if at and "/" not in version and not Path(text).exists() and (not path or Path(path).exists()):
+    if not _exists(text) and at and "/" not in version and (not path or _exists(path)):
         raise InputError(f"{text} names a version, which never changes: give -o the path of a dataset alone")
+    around = Path(os.path.realpath(text))
+    for place in (around, *around.parents):
+        if place.name == "versions" and (place.parent / "latest").is_symlink():
+            raise InputError(f"{text} lies among the versions of {place.parent}: write beside that dataset with -o")
     return Path(text)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: str | Path, error: OSError) -> InputError:
+    """What to say of a path that the system does not let be read, or that cannot be one."""
+    return InputError(f"{str(path)[:200]} cannot be read ({error.strerror}): check the path, and what it permits")
 
 
 def parse_hub_reference(text: str) -> HubReference:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from cobalt_data.errors import InputError
+from cobalt_data.references import refuse_among_versions
 from cobalt_data.staging import clear_disk_errors, write_whole
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def stats_picture(stats: Stats) -> bytes:
 
 
 def write_picture(picture: bytes, file: Path) -> None:
-    """Puts the picture in its place, whole. Raises InputError where that is a directory."""
+    """Puts the picture in its place, whole. Raises InputError where that is a directory or a part of a dataset."""
+    refuse_among_versions(file, "--png")
     with clear_disk_errors(file):
         if file.is_dir():
             raise InputError(f"{file} is a directory: name the file of the picture")

@@ -64,11 +64,18 @@ def parse_target(target: str | Path) -> Path:
     path, at, version = text.rpartition("@")
     if not _exists(text) and at and "/" not in version and (not path or _exists(path)):
         raise InputError(f"{text} names a version, which never changes: give -o the path of a dataset alone")
-    around = Path(os.path.realpath(text))
+    refuse_among_versions(text, "-o")
+    return Path(text)
+
+
+def refuse_among_versions(target: str | Path, option: str) -> None:
+    """Raises InputError where `target`, given with that option, would become a part of a dataset's versions."""
+    around = Path(os.path.realpath(target))
     for place in (around, *around.parents):
         if place.name == "versions" and (place.parent / "latest").is_symlink():
-            raise InputError(f"{text} lies among the versions of {place.parent}: write beside that dataset with -o")
-    return Path(text)
+            raise InputError(
+                f"{target} lies among the versions of {place.parent}: write beside that dataset with {option}"
+            )
 
 
 def _exists(path: str) -> bool:

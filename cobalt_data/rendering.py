@@ -17,6 +17,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from cobalt_data.schemas import ID_COLUMNS
+
 if TYPE_CHECKING:  # each of them would bring DuckDB or Polars along, which the others do not need
     from cobalt_data.diff import Diff
     from cobalt_data.history import Entry
@@ -35,7 +37,7 @@ def plain(text: str, style: str = "") -> Text:
 def render_shown(shown: Shown) -> RenderableType:
     facts = [f"{name}: {_in_a_word(value)}" for name, value in shown.facts.items() if value is not None]
     return Group(
-        plain(f"{shown.table.removesuffix('s')} {shown.id}", "bold"),
+        plain(f"{ID_COLUMNS[shown.table].removesuffix('_id')} {shown.id}", "bold"),
         *(Padding(plain(fact, "dim"), INDENT) for fact in facts),
         *(part for message in shown.opening for part in (Rule(message["role"]), plain(message["content"]))),
         *(part for turn in shown.turns for part in _turn(turn)),

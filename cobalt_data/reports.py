@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from cobalt_data.errors import InputError
+from cobalt_data.references import refuse_among_versions
+from cobalt_data.staging import written_whole
 
 
 def write_report(path: str | Path, found: Iterable[Mapping[str, Any]]) -> None:
-    """Raises InputError where the file cannot be written."""
+    """All of it or nothing. Raises InputError where the file cannot be written."""
+    refuse_among_versions(path, "--report")
     try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in found)
+        with written_whole(Path(path)) as file:
+            file.writelines(json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in found)
     except OSError as error:
         raise InputError(
             f"{path}: cannot write the report there ({error.strerror}): name another file with --report"

@@ -15,6 +15,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from cobalt_data.dataset import latest_id
 from cobalt_data.errors import CobaltError, DatasetMoved, InputError
@@ -116,9 +117,24 @@ def remove(path: Path) -> None:
 
 def write_whole(file: Path, content: bytes) -> None:
     """Puts a file in its place, all of it or nothing. Raises OSError."""
+    with written_whole(file) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def written_whole(file: Path) -> Iterator[BinaryIO]:
+    """A stream for what is put in the place of `file` if nothing is raised meanwhile. Raises OSError.
+
+    A link is followed and a pipe or a device written to, as they are.
+    """
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        with file.open("wb") as stream:
+            yield stream
+        return
     aside = file.with_name(f".{file.name}")
     try:
-        aside.write_bytes(content)
+        with aside.open("wb") as stream:
+            yield stream
         aside.replace(file)
     finally:
         aside.unlink(missing_ok=True)

@@ -149,11 +149,6 @@ def test_exact_copies_of_a_near_duplicate_go_with_it_and_the_report_lists_all(tm
     assert len(fields["exact"]) == 1 and set(fields["near"].values()) == {round(clusters[0].near[listed[-1]], 4)}
 
 
-def test_a_report_that_cannot_be_written_is_one_clear_line(tmp_path):
-    with pytest.raises(InputError, match="cannot write the report"):
-        write_report(tmp_path / "nowhere" / "report.jsonl", [])
-
-
 @pytest.mark.parametrize("threshold", [0.0, 0.29, 1.1, float("nan")])
 def test_a_threshold_that_is_no_similarity_is_refused(threshold):
     with pytest.raises(InputError, match="threshold"):

@@ -60,6 +60,7 @@ def test_a_turn_shows_its_program_what_changed_and_what_was_said(tmp_path):
     assert shown.turns[1].verdicts == ["passed"] and shown.turns[1].feedback == "all pass"
     assert shown.turns[2].program is None and "-print(3)" in shown.turns[2].diff
     text = screen(render_shown(shown))
+    assert text.startswith("trajectory ")
     assert "turn 1: all 100%, public 100%, hidden 100%" in text and "no program (stop after 5 tokens)" in text
     json.dumps(asdict(shown))
 

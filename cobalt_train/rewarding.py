@@ -61,14 +61,14 @@ class Rewarder:
         )
         try:
             value: Any = self._reward(given)
-        except Exception as error:  # a user's own code
+        except (Exception, SystemExit) as error:  # a user's own code
             raise InputError(f"reward {self._name} of {row}: it raised {_brief(error)}") from error
-        if not isinstance(value, numbers.Real):
-            shown = value if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
-            raise InputError(f"reward {self._name} of {row}: it returned {shown}; a reward is one finite number")
-        if not math.isfinite(value):
-            raise InputError(f"reward {self._name} of {row}: it returned {value}; a reward is one finite number")
-        return float(value)
+        number = _finite(value)
+        if number is None:
+            raise InputError(
+                f"reward {self._name} of {row}: it returned {_shown(value)}; a reward is one finite number"
+            )
+        return number
 
     def _count_tokens(self, text: str) -> int:
         return len(self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -86,6 +86,24 @@ def _module(place: str) -> ModuleType:
     sys.modules[spec.name] = module  # where dataclasses look up their own module
     spec.loader.exec_module(module)
     return module
+
+
+def _finite(value: Any) -> float | None:
+    """The value as a float; None where it is no number, or not a finite one."""
+    try:
+        number = float(value) if isinstance(value, numbers.Real) else math.nan
+    except OverflowError:  # of an integer beyond all floats
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, float):
+        return str(value)
+    try:
+        return f"{type(value).__name__} {str(value)[:60]!r}"
+    except Exception:  # a type of the user's own, or an integer with too many digits
+        return f"a value of type {type(value).__name__}"
 
 
 def _brief(error: BaseException) -> str:

@@ -74,6 +74,9 @@ def test_a_function_of_a_module_is_found_on_the_python_path(own, tmp_path, monke
         ("'0.5'", "it returned str '0.5'"),
         ("1j", "it returned complex '1j'"),
         ("given.reward", "it raised AttributeError: 'RewardInput' object has no attribute 'reward'"),
+        ("10**400", "it returned int '1000"),
+        ("10**5000", "it returned a value of type int"),
+        ("__import__('sys').exit(0)", "it raised SystemExit: 0"),
         ("1 / 0", "it raised ZeroDivisionError: division by zero"),
     ],
 )

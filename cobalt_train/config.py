@@ -170,7 +170,7 @@ class TrainConfig:
             ("kl_coefficient", 0),
             ("weight_decay", 0),
         ):
-            if not getattr(self, name) >= least:
+            if not least <= getattr(self, name) < float("inf"):
                 raise InputError(f"{name} is {getattr(self, name)}: give at least {least}")
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed is {self.seed}: give an integer in [0, 2^63)")
@@ -272,7 +272,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
             raise InputError(f"{pair!r} is no setting: give NAME=VALUE, such as kl_coefficient=0")
         try:
             settings[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except ValueError:
             settings[name.strip()] = value.strip()
     return _checked(settings, "--set")
 
@@ -282,7 +282,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of its syntax, its encoding, or an integer of thousands of digits
         raise InputError(f"{file}: is not valid TOML: {error}") from None
 
 
@@ -295,7 +295,10 @@ def _checked(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         if name not in known:
             raise InputError(f"{where}: {name!r} is no setting; known are {', '.join(known)}")
         if type(value) is int and float in known[name]:
-            value = float(value)
+            try:
+                value = float(value)
+            except OverflowError:
+                raise InputError(f"{where}: {name} has {len(str(value))} digits: give a number below 1e308") from None
         if type(value) not in known[name]:
             wanted = " or ".join(kind.__name__ for kind in known[name] if kind is not type(None))
             raise InputError(f"{where}: {name} is {value!r}: give a value of type {wanted}")

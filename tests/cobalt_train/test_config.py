@@ -52,6 +52,8 @@ def test_flags_override_the_file_and_the_file_its_preset(tmp_path):
         ("group_size = ", "is not valid TOML"),
         ('preset = "papre"', "preset 'papre' is unknown"),
         ('preset = ["paper"]', r"preset \['paper'\] is unknown"),
+        ("weight_decay = 1" + "0" * 400, "weight_decay has 401 digits"),
+        ("weight_decay = 1" + "0" * 5000, "is not valid TOML"),
         ("[optimizer]\nlr = 1", "'optimizer' is no setting"),
     ],
 )
@@ -84,6 +86,8 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ({"learning_rate": 0.0}, "learning_rate is 0.0"),
         ({"learning_rate": float("nan")}, "learning_rate is nan"),
         ({"kl_coefficient": float("nan")}, "kl_coefficient is nan"),
+        ({"kl_coefficient": float("inf")}, "kl_coefficient is inf"),
+        ({"weight_decay": float("inf")}, "weight_decay is inf"),
         ({"clip_low": 2.0}, "clip_low is 2.0"),
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"prompts_per_step": 2, "optimizer_steps": 3}, "every update needs a prompt"),

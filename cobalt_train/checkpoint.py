@@ -19,7 +19,7 @@ import contextlib
 import fcntl
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -60,6 +60,11 @@ class TrainState:
     best_step: int = 0  # 0 where nothing was validated
     best_reward: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("step", "updates", "cursor", "best_step"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 0:
+                raise InputError(f"{name} is {getattr(self, name)!r}: a run counts from 0")
+
     def with_validation(self, reward: float | None) -> TrainState:
         """With this step as the best so far, if it is: of equals, the earlier stays."""
         better = reward is not None and (self.best_reward is None or reward > self.best_reward)
@@ -67,8 +72,13 @@ class TrainState:
 
 
 @contextlib.contextmanager
-def held_output(output: Path) -> Iterator[None]:
-    """Makes the directory and keeps other processes from training in it. Raises InputError where one does already."""
+def held_output(output: Path, resume: bool) -> Iterator[None]:
+    """Makes the directory and keeps other processes from training in it.
+
+    Raises InputError where one does already, or there is no run to `resume`.
+    """
+    if resume and not (output / RUN).exists():
+        raise InputError(f"{output} holds no run to resume: begin one without --resume")
     with contextlib.ExitStack() as held:
         try:
             output.mkdir(parents=True, exist_ok=True)
@@ -88,9 +98,7 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
     if file.exists():
         if not resume:
             raise InputError(f"{output} holds a run already: resume it, or choose another directory")
-        _refuse_another_run(output, _read_json(file), run)
-    elif resume:
-        raise InputError(f"{output} holds no run to resume: begin one without --resume")
+        _refuse_another_run(output, _read_json(file, ("dataset", "model_revision", "config")), run)
     elif any(output.iterdir()):
         raise InputError(f"{output} is not empty and holds no run: choose another directory")
     try:
@@ -141,8 +149,13 @@ def save_checkpoint(
         raise CobaltError(
             f"{place}: the checkpoint cannot be written ({one_line(error)}); earlier ones are whole: make room, then resume"
         ) from error
-    if ranks.writes:
-        _forget(output, keep, state.best_step)
+    try:
+        if ranks.writes:
+            _forget(output, keep, state.best_step)
+    except OSError as error:
+        raise CobaltError(
+            f"{place} is whole, but {output} cannot be cleared up ({error.strerror}: {error.filename}); mend that, then resume"
+        ) from None
     ranks.wait()
     return place
 
@@ -181,19 +194,26 @@ def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer)
 
 def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, ranks: Ranks) -> TrainState:
     """Restores the optimizer in place. Raises InputError for a damaged checkpoint, or one of too few processes."""
-    facts = _read_json(checkpoint / STATE)
-    try:
-        if (checkpoint / SHARDS).is_dir():
+    names = list(asdict(TrainState()))
+    facts = _read_json(checkpoint / STATE, names)
+    is_sharded = (checkpoint / SHARDS).is_dir()
+    if ranks.size > 1 and not is_sharded:
+        raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
+    with undamaged(checkpoint):
+        if is_sharded:
             moments = {SHARDS: get_optimizer_state_dict(model, optimizer)}
             dcp.load(moments, checkpoint_id=checkpoint / SHARDS, no_dist=ranks.size == 1)
             set_optimizer_state_dict(model, optimizer, moments[SHARDS])
-        elif ranks.size > 1:
-            raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
         else:
             optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
-        return TrainState(**{name: facts[name] for name in asdict(TrainState())})
-    except InputError:
-        raise
+        return TrainState(**{name: facts[name] for name in names})
+
+
+@contextlib.contextmanager
+def undamaged(checkpoint: Path) -> Iterator[None]:
+    """Turns what goes wrong while a checkpoint is read into InputError, which says what to do about it."""
+    try:
+        yield
     except (Exception, dcp.api.CheckpointException) as error:  # over a torn file libraries stumble in many ways
         raise InputError(
             f"{checkpoint} is damaged ({one_line(error)}): remove it to resume from the one before"
@@ -219,8 +239,12 @@ def _write_json(path: Path, facts: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    """An object that has these names. Raises InputError where it has not."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        facts = dict(json.loads(path.read_text(encoding="utf-8")))
+        if missing := [name for name in names if name not in facts]:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+        return facts
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path} is damaged ({error}): remove {path.parent}, what it held cannot be resumed") from None

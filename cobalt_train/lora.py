@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from cobalt_data.errors import InputError, one_line
@@ -74,14 +73,9 @@ def save_adapter(model: Any, directory: Path) -> None:
 
 
 def restore_adapter(model: Any, checkpoint: Path) -> None:
-    """Loads the adapter of a checkpoint into that of `model`. Raises InputError for a damaged one."""
+    """Loads the adapter of a checkpoint into that of `model`. Raises as its libraries do over a damaged one."""
     from peft import set_peft_model_state_dict
 
-    try:
-        weights = load_file(checkpoint / ADAPTER_WEIGHTS)
-        unprefixed = {name.removeprefix(PREFIX): weight for name, weight in weights.items()}
-        set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)
-    except (OSError, SafetensorError, RuntimeError, KeyError) as error:
-        raise InputError(
-            f"{checkpoint} is damaged ({one_line(error)}): remove it to resume from the one before"
-        ) from None
+    weights = load_file(checkpoint / ADAPTER_WEIGHTS)
+    unprefixed = {name.removeprefix(PREFIX): weight for name, weight in weights.items()}
+    set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)

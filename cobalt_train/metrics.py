@@ -51,7 +51,7 @@ def step_samples(step: int, groups: Sequence[Group]) -> Iterator[dict[str, Any]]
     """The best and the worst completion of the first groups of a step, for reading."""
     for group in groups[:SAMPLED_GROUPS]:
         judged = sorted((row for row in group.rows if row.reward is not None), key=lambda row: row.reward)
-        for row in [judged[0], judged[-1]][: len(judged)]:
+        for row in [*judged[:1], *judged[1:][-1:]]:
             yield _sample(step, group, row)
 
 

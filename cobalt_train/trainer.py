@@ -31,6 +31,7 @@ from cobalt_train.checkpoint import (
     load_state,
     open_output,
     save_checkpoint,
+    undamaged,
 )
 from cobalt_train.config import TrainConfig, with_engine
 from cobalt_train.journal import Journal
@@ -92,7 +93,7 @@ class Trainer:
         self._run = RunIdentity(version.id, resolved.name, resolved.revision, self._algorithm.template, asdict(config))
         with ExitStack() as held:
             if ranks.writes:
-                held.enter_context(held_output(output))
+                held.enter_context(held_output(output, resume))
                 open_output(output, self._run, resume)
             ranks.wait()
             self._restore(resolved)
@@ -188,12 +189,15 @@ class Trainer:
 
 def _load_policy(config: TrainConfig, resolved: ResolvedModel, checkpoint: Path | None) -> Any:
     """The float32 masters, as they are at the beginning or in a checkpoint."""
-    if not config.lora_rank:
-        start = ResolvedModel(resolved.name, checkpoint, resolved.revision) if checkpoint else resolved
-        return load_model(start, "float32")
-    policy = adapt(load_model(resolved, "float32"), config, resolved.path)
+    if checkpoint and not config.lora_rank:
+        with undamaged(checkpoint):
+            return load_model(ResolvedModel(resolved.name, checkpoint, resolved.revision), "float32")
+    policy = load_model(resolved, "float32")
+    if config.lora_rank:
+        adapt(policy, config, resolved.path)
     if checkpoint:
-        restore_adapter(policy, checkpoint)
+        with undamaged(checkpoint):
+            restore_adapter(policy, checkpoint)
     return policy
 
 

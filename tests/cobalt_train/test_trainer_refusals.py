@@ -180,6 +180,50 @@ def test_a_damaged_optimizer_is_one_line_that_says_what_to_remove(trainer, conte
     assert trainer(steps=3, resume=True).run().steps == 3
 
 
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_damaged_weights_are_one_line_that_says_what_to_remove(trainer, lora_rank):
+    last = trainer(lora_rank=lora_rank, steps=1).run().checkpoint
+    (weights,) = last.glob("*.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"checkpoint-000001 is damaged .*: remove it to resume"):
+        trainer(lora_rank=lora_rank, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("run.json", "[]", r"run\.json is damaged .it lacks dataset, model_revision, config"),
+        ("run.json", "7", r"run\.json is damaged .*: remove .*run, what it held"),
+        ("checkpoint-000001/cobalt.json", "{}", r"cobalt\.json is damaged .it lacks step"),
+        (
+            "checkpoint-000001/cobalt.json",
+            '{"step": "1", "updates": 1, "cursor": 3, "best_step": 0, "best_reward": null}',
+            "checkpoint-000001 is damaged .step is '1'",
+        ),
+    ],
+)
+def test_records_of_another_form_are_one_line(trainer, tmp_path, file, content, message):
+    trainer(steps=1).run()
+    (tmp_path / "run" / file).write_text(content)
+    with pytest.raises(InputError, match=message):
+        trainer(steps=2, resume=True)
+
+
+def test_what_keeps_old_checkpoints_from_being_removed_is_one_line(trainer, tmp_path, make_version):
+    (whole := tmp_path / "run").mkdir()
+    run = trainer(version=make_version(held_out=["print one please"]), steps=1, eval_every=1)
+    (whole / "best").mkdir()
+    with pytest.raises(CobaltError, match=r"checkpoint-000001 is whole, but .*run cannot be cleared up"):
+        run.run()
+    assert checkpoint_directory(whole).name == "checkpoint-000001"
+
+
+def test_resuming_nothing_leaves_nothing(trainer, tmp_path):
+    with pytest.raises(InputError, match="holds no run to resume: begin one without --resume"):
+        trainer(resume=True)
+    assert not (tmp_path / "run").exists()
+
+
 def test_what_the_embedded_engine_has_not_is_refused(trainer):
     for setting in ({"engine_memory_share": 0.5}, {"sleep_level": 1}):
         with pytest.raises(InputError, match="leave out engine_memory_share and sleep_level"):
@@ -200,6 +244,13 @@ def test_a_sandbox_that_fails_masks_rows_and_rewards_nothing(trainer, pool, tmp_
     assert row["masked_rows"] == 8
     samples = [json.loads(line) for line in result.samples.read_text().splitlines()]
     assert all(sample["reward"] is not None for sample in samples)
+
+
+def test_a_sandbox_that_fails_altogether_leaves_a_step_without_rewards(trainer, pool):
+    result = trainer(steps=1, pool=toy.UnreliablePool(pool, every=1)).run()
+    (row,) = (json.loads(line) for line in result.metrics.read_text().splitlines())
+    assert (row["masked_rows"], row["dead_groups"], row["trained_tokens"], row["reward"]) == (24, 3, 0, None)
+    assert result.samples.read_text() == ""
 
 
 def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_version):

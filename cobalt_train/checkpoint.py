@@ -194,11 +194,11 @@ def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer)
 
 def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, ranks: Ranks) -> TrainState:
     """Restores the optimizer in place. Raises InputError for a damaged checkpoint, or one of too few processes."""
-    names = list(asdict(TrainState()))
-    facts = _read_json(checkpoint / STATE, names)
     is_sharded = (checkpoint / SHARDS).is_dir()
     if ranks.size > 1 and not is_sharded:
         raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
+    names = list(asdict(TrainState()))
+    facts = _read_json(checkpoint / STATE, names)
     with undamaged(checkpoint):
         if is_sharded:
             moments = {SHARDS: get_optimizer_state_dict(model, optimizer)}

@@ -5,8 +5,8 @@ milliseconds, and taken from the kernel's accounting at the end: an overrun betw
 a backstop against programs that sleep: time that a program's first process spent runnable but waiting for a core does not
 count, up to four times the limit, so a busy machine does not trip it.
 
-Shared pages cannot be told apart from here, so each further process counts with the memory that it has beyond its parent's,
-and the plain sum may reach four times the limit.
+Shared pages cannot be told apart from here, so each further process counts with the memory that it has beyond the most that
+its parent had, and the plain sum may reach four times the limit.
 """
 
 from __future__ import annotations
@@ -178,16 +178,16 @@ class Watch:
         pending = [(pid, 0 if pid == first else shared) for pid in roots]
         while pending:
             pid, inherited = pending.pop()
+            children = _children(pid)  # before its size is read, which so holds all that they took over from it
             fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-            if len(fields) < 22:
-                continue
+            resident = int(fields[21]) * _PAGE if len(fields) > 21 else 0
+            has_ended = has_ended or (pid == first and not resident)
             cpu_s += sum([int(field) for field in fields[11:15]]) / _CPU_UNIT
-            if pid == first and fields[0] in "ZX" and int(fields[17]) < 2:  # nor does a thread of it run on
-                has_ended = True
-            resident = int(fields[21]) * _PAGE
             growth += max(0, resident - inherited)
             residents.append(resident)
-            pending += [(child, resident) for child in _children(pid)]
+            if children:
+                inherited = max(resident, _largest_resident(pid)) or inherited
+                pending += [(child, inherited) for child in children]
         beyond_template = sum([max(0, resident - shared) for resident in residents])
         return cpu_s, max(0 if has_ended else growth, beyond_template - 3 * limit), first
 
@@ -230,6 +230,12 @@ def _queued_s(pid: int) -> float:
 def _resident(pid: int) -> int:
     fields = _read(f"/proc/{pid}/statm").split()
     return int(fields[1]) * _PAGE if fields else 0
+
+
+def _largest_resident(pid: int) -> int:
+    """What a process had when it had most: it may have freed since what its children still share."""
+    found = _read(f"/proc/{pid}/status").partition("VmHWM:")[2].split(maxsplit=1)
+    return int(found[0]) * 1024 if found else 0
 
 
 def _children(pid: int) -> list[int]:

@@ -108,7 +108,7 @@ def train(
         return
 
     from cobalt_train.ranks import join, leave
-    from cobalt_train.reporting import draw_curve, step_line
+    from cobalt_train.reporting import draw_curve, step_line, time_left
     from cobalt_train.tracking import require_trackers, tracking
     from cobalt_train.trainer import Trainer
     from sandbox import Pool
@@ -122,7 +122,7 @@ def train(
         with tracking(track or (), output, asdict(settings), trainer.next_step) as tracked:
 
             def report(metrics: Mapping[str, Any]) -> None:
-                show(metrics["step"], metrics["steps"], "")
+                show(metrics["step"], metrics["steps"], time_left(metrics))
                 screen.remark(step_line(metrics))
                 tracked(metrics)
 

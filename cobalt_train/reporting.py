@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from cobalt_data.charts import curve_picture, write_picture
+from cobalt_data.console import clock
 from cobalt_train.evaluation import HackRate, TurnScore
 
 CURVE_NAME = "learning-curve.png"
@@ -81,3 +82,8 @@ def step_line(metrics: Mapping[str, Any]) -> str:
         if metrics.get(name) is not None:
             parts.append(f"{label} {metrics[name]:{form}}")
     return ", ".join([*parts, f"{sum(metrics['seconds'].values()):.0f} s"])
+
+
+def time_left(metrics: Mapping[str, Any]) -> str:
+    """How long the rest of a run takes if its steps take as long as this one."""
+    return f"{clock((metrics['steps'] - metrics['step']) * sum(metrics['seconds'].values()))} left"

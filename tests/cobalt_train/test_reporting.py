@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from cobalt_train.config import TrainConfig, load_config
-from cobalt_train.reporting import CURVE_NAME, draw_curve, plan_lines
+from cobalt_train.reporting import CURVE_NAME, draw_curve, plan_lines, time_left
 
 
 def test_the_settings_of_a_plan_are_lines_of_a_file_that_is_read_again(tmp_path):
@@ -23,3 +23,8 @@ def test_the_picture_of_a_run_lies_beside_its_metrics(tmp_path):
     assert draw_curve(metrics) == tmp_path / CURVE_NAME
     assert (tmp_path / CURVE_NAME).read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == [CURVE_NAME, "metrics.jsonl"]
+
+
+def test_the_time_left_is_that_of_the_remaining_steps():
+    assert time_left({"step": 3, "steps": 10, "seconds": {"generate": 4.0, "learn": 6.5}}) == "1:14 left"
+    assert time_left({"step": 10, "steps": 10, "seconds": {"learn": 6.5}}) == "0:00 left"

@@ -136,7 +136,7 @@ class Watch:
         self._lost = True
         self._poll.unregister(self._reports)
         os.waitid(os.P_PID, self._template, os.WEXITED | os.WNOWAIT)  # its children are the agent's from here on
-        left_behind = [pid for pid in _children(os.getpid()) if pid != self._template]
+        left_behind = self._adopted()
         if not left_behind:
             return b""
         self._orphan_pid = min(left_behind)  # the test's first process; others that it started came after it
@@ -161,8 +161,12 @@ class Watch:
         return wire.EXITED
 
     def _roots(self) -> list[int]:
-        """The test's own process, and what lost its parent and so became a child of the agent."""
-        return _children(self._template) + [pid for pid in _children(os.getpid()) if pid != self._template]
+        """The test's own process, and what the agent has adopted."""
+        return _children(self._template) + self._adopted()
+
+    def _adopted(self) -> list[int]:
+        """What lost its parent and so became a child of the agent."""
+        return [pid for pid in _children(os.getpid()) if pid != self._template]
 
     def _tree_usage(self, limit: int) -> tuple[float, int, int]:
         """CPU seconds and bytes of resident memory of the test's processes, and the first of these.
@@ -171,10 +175,11 @@ class Watch:
         from what they have: only the plain sum counts then.
         """
         cpu_s, residents, growth = 0.0, [], 0
-        roots = self._roots() or [self._template]  # no test yet: the program is being compiled
+        own = _children(self._template)
+        roots = own + self._adopted() or [self._template]  # no test yet: the program is being compiled
         first = self._orphan_pid or roots[0]
         shared = _resident(self._template) or _resident(os.getpid())  # by all that descends from it
-        has_ended = not self._orphan and first not in (self._template, *_children(self._template))
+        has_ended = first not in (self._template, self._orphan_pid, *own)
         pending = [(pid, 0 if pid == first else shared) for pid in roots]
         while pending:
             pid, inherited = pending.pop()

@@ -103,7 +103,7 @@ print("contained")
         "passed",
         """
 import os, time
-x = bytearray(b"x" * (80 << 20))
+x = b"x" * (50 << 20)
 for _ in range(6):
     if os.fork() == 0:
         time.sleep(60)

@@ -8,6 +8,7 @@ rounds of the contestants take turns, so that a change in the machine's load hit
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import psutil
 
 from benchmarks.claims import CORES, Claim, print_machine, report
 from sandbox import Judge, Pool, SandboxUnavailable, Verdict
@@ -167,24 +170,11 @@ def latencies_ms(pool: Pool, count: int) -> list[float]:
 
 def sandbox_mib(pool_process: int) -> float:
     """Proportional memory of all processes below this one, in MiB."""
-    total, pending = 0.0, children(pool_process)
-    while pending:
-        pid = pending.pop()
-        pending += children(pid)
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total / 1024
-
-
-def children(pid: int) -> list[int]:
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return []
+    total = 0
+    for process in psutil.Process(pool_process).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += process.memory_full_info().pss
+    return total / (1 << 20)
 
 
 def soak(pool: Pool, tests: int) -> tuple[float, float]:
@@ -261,7 +251,7 @@ def measure(quick: bool) -> list[Claim]:
     claims.append(
         Claim("time-outs at half the limit, 8 times oversubscribed", time_outs(100 if quick else 2000), 0, True)
     )
-    claims.append(Claim("processes left", len(children(os.getpid())), 0, True))
+    claims.append(Claim("processes left", len(psutil.Process().children(recursive=True)), 0, True))
     return claims
 
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sandbox import InputError, Judge, Pool, ProgramResult, SandboxError, SandboxUnavailable, Verdict
@@ -22,18 +23,7 @@ def echo_tests(*words: str) -> list[dict[str, str]]:
 
 
 def descendants() -> list[int]:
-    found, pending = [], [os.getpid()]
-    while pending:
-        pid = pending.pop()
-        try:
-            below = [
-                int(c) for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()
-            ]
-        except OSError:
-            continue
-        found += below
-        pending += below
-    return found
+    return [process.pid for process in psutil.Process().children(recursive=True)]
 
 
 def open_descriptors() -> int:

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from cobalt_data.errors import InputError
-from cobalt_data.references import refuse_among_versions
+from cobalt_data.references import refuse_unwritable_file
 from cobalt_data.staging import clear_disk_errors, write_whole
 
 if TYPE_CHECKING:
@@ -43,10 +42,8 @@ def stats_picture(stats: Stats) -> bytes:
 
 def write_picture(picture: bytes, file: Path) -> None:
     """Puts the picture in its place, whole. Raises InputError where that is a directory or a part of a dataset."""
-    refuse_among_versions(file, "--png")
+    refuse_unwritable_file(file, "--png")
     with clear_disk_errors(file):
-        if file.is_dir():
-            raise InputError(f"{file} is a directory: name the file of the picture")
         write_whole(file, picture)
 
 

@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from cobalt_data.card import write_card
 from cobalt_data.content import content_digest
-from cobalt_data.dataset import Version, latest_id, load_version
+from cobalt_data.dataset import Version, latest_id, load_version, open_version
 from cobalt_data.errors import InputError
 from cobalt_data.inheritance import KEY_COLUMNS, Family
 from cobalt_data.manifest import Content, Counts, Manifest, Shard, content_of, version_id
-from cobalt_data.references import parse_target
+from cobalt_data.references import parse_target, refuse_unwritable
 from cobalt_data.schemas import ID_COLUMNS, TABLES, schema_of
 from cobalt_data.shards import cut_shards, share_shard, write_shards
 from cobalt_data.spool import Spool, keys_of, merged
@@ -83,12 +83,23 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
 
 
 def target_of(parents: Sequence[Version], dataset: str | Path | None) -> Path:
-    """The dataset that a change of `parents` goes to. Raises InputError where that can be none."""
+    """The dataset that a change of `parents` goes to. Raises InputError where that can be none, or cannot be written to."""
     if dataset is not None:
         return parse_target(dataset)
     if parents[0].origin:
         raise InputError(f"{parents[0].origin} is on the Hub: write to a dataset of your own with -o")
+    refuse_unwritable(parents[0].dataset, "-o")
     return parents[0].dataset
+
+
+def open_to_change(reference: str, dataset: str | None) -> Version:
+    """The version that a verb is to change, once it is clear that there is a place for the outcome: said before the work.
+
+    Raises as `open_version` and `target_of` do.
+    """
+    version = open_version(reference)
+    target_of([version], dataset)
+    return version
 
 
 def foresee(change: Change, parents: Sequence[Version]) -> Content:

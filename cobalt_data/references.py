@@ -65,6 +65,7 @@ def parse_target(target: str | Path) -> Path:
     if not _exists(text) and at and "/" not in version and (not path or _exists(path)):
         raise InputError(f"{text} names a version, which never changes: give -o the path of a dataset alone")
     refuse_among_versions(text, "-o")
+    refuse_unwritable(Path(text), "-o")
     return Path(text)
 
 
@@ -76,6 +77,34 @@ def refuse_among_versions(target: str | Path, option: str) -> None:
             raise InputError(
                 f"{target} lies among the versions of {place.parent}: write beside that dataset with {option}"
             )
+
+
+def refuse_unwritable(target: Path, option: str) -> None:
+    """Raises InputError where nothing can be written in the directory `target`, or where it could not be made.
+
+    So that this is said before the work and not after it; a disk that fills up meanwhile is found when it does.
+    """
+    around = (target, *target.absolute().parents)
+    nearest = next(place for place in around if os.path.lexists(place))
+    for place in (nearest, target / "versions"):
+        if os.path.lexists(place):
+            _refuse_closed(place, target, option)
+
+
+def refuse_unwritable_file(file: str | Path, option: str) -> None:
+    """The same for a file beside the result, such as a report; also one among a dataset's versions is refused."""
+    refuse_among_versions(file, option)
+    file = Path(file)
+    if file.is_dir():
+        raise InputError(f"{file} is a directory: name a file with {option}")
+    if file.is_file() or not file.exists():  # no pipe, no device
+        _refuse_closed(Path(os.path.realpath(file)).parent, file, option)
+
+
+def _refuse_closed(place: Path, target: Path, option: str) -> None:
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "nothing may be written in it" if place.is_dir() else "there is no such directory"
+        raise InputError(f"{target}: cannot write there ({place}: {why}); name another place with {option}")
 
 
 def _exists(path: str) -> bool:

@@ -37,7 +37,7 @@ from cobalt_data.manifest import Manifest, version_id
 from cobalt_data.merge import MergeConfig, merge
 from cobalt_data.perturb import PerturbConfig, perturb
 from cobalt_data.recollection import RecollectConfig, draw_lies
-from cobalt_data.references import HUB_PREFIX
+from cobalt_data.references import HUB_PREFIX, parse_target
 from cobalt_data.sources import source_digest
 from cobalt_data.split import SplitConfig, split
 from cobalt_data.templates import Template
@@ -100,6 +100,8 @@ def replay(
     operation itself raises.
     """
     manifest = version.manifest
+    if output is not None:
+        parse_target(output)
     if manifest.operation not in REPEATED:
         raise InputError(
             f"{version.reference}: this cobalt cannot repeat the operation {manifest.operation!r}: "

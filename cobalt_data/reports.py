@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from cobalt_data.errors import InputError
-from cobalt_data.references import refuse_among_versions
+from cobalt_data.references import refuse_unwritable_file
 from cobalt_data.staging import written_whole
 
 
 def write_report(path: str | Path, found: Iterable[Mapping[str, Any]]) -> None:
     """All of it or nothing. Raises InputError where the file cannot be written."""
-    refuse_among_versions(path, "--report")
+    refuse_unwritable_file(path, "--report")
     try:
         with written_whole(Path(path)) as file:
             file.writelines(json.dumps(each, ensure_ascii=False).encode() + b"\n" for each in found)

@@ -27,9 +27,7 @@ from typing import Any
 
 from cobalt_data.errors import CobaltError
 from cobalt_data.ids import canonical_json, row_id
-from cobalt_data.staging import sync
-
-ASIDE = ".aside"
+from cobalt_data.staging import ASIDE_PREFIX, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class Run:
     def finish(self, unit: str, result: Any) -> None:
         """Keeps the result of a unit for good: it is on disk when this returns. Safe from several threads."""
         body = canonical_json(result).encode("utf-8", "surrogatepass")
-        _write_whole(self.path / f"{unit}.json", hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+        _keep(self.path / f"{unit}.json", hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
     def discard(self) -> None:
         """Removes the run, once its outcome is kept elsewhere."""
@@ -74,10 +72,10 @@ def open_run(dataset: Path, operation: str, arguments: Mapping[str, Any], parent
         raise CobaltError(f"{path}: cannot keep unfinished work there ({error.strerror})") from None
     try:
         _take(lock, path)
-        for leftover in path.glob(f"*{ASIDE}"):
+        for leftover in path.glob(f"{ASIDE_PREFIX}*"):
             leftover.unlink()
         plan = {"operation": operation, "arguments": arguments, "parent": parent}
-        _write_whole(path / "plan.json", json.dumps(plan, indent=1, sort_keys=True).encode())
+        _keep(path / "plan.json", json.dumps(plan, indent=1, sort_keys=True).encode())
         yield Run(path)
     finally:
         os.close(lock)
@@ -95,16 +93,9 @@ def _take(lock: int, path: Path) -> None:
     os.pwrite(lock, str(os.getpid()).encode(), 0)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file that is either there with all of its content or not there."""
-    aside = path.with_name(path.name + ASIDE)
+def _keep(path: Path, content: bytes) -> None:
     try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(path)
-        sync(path.parent)
+        write_whole(path, content)
     except OSError as error:
         raise CobaltError(
             f"{path}: cannot be written ({error.strerror}); finished work is kept, repeat the command to go on"

@@ -23,6 +23,7 @@ from cobalt_data.manifest import Manifest
 
 STAGING_PREFIX = ".staging-"
 LINK_PREFIX = ".latest-"
+ASIDE_PREFIX = "."  # of a file that is being written
 
 
 @contextlib.contextmanager
@@ -123,7 +124,7 @@ def write_whole(file: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def written_whole(file: Path) -> Iterator[BinaryIO]:
-    """A stream for what is put in the place of `file` if nothing is raised meanwhile. Raises OSError.
+    """A stream for what is put in the place of `file`, and on the disk, if nothing is raised meanwhile. Raises OSError.
 
     A link is followed and a pipe or a device written to, as they are.
     """
@@ -131,11 +132,13 @@ def written_whole(file: Path) -> Iterator[BinaryIO]:
         with file.open("wb") as stream:
             yield stream
         return
-    aside = file.with_name(f".{file.name}")
+    aside = file.with_name(f"{ASIDE_PREFIX}{file.name}")
     try:
         with aside.open("wb") as stream:
             yield stream
+        sync(aside)
         aside.replace(file)
+        sync(file.parent)
     finally:
         aside.unlink(missing_ok=True)
 

@@ -1,10 +1,25 @@
 """What tests of several packages share."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
+from sandbox import Pool, SandboxUnavailable
+
 settings.register_profile("any machine", deadline=None)  # a busy one is slow, not wrong
 settings.load_profile("any machine")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> Iterator[Pool]:
+    """One pool for the whole session."""
+    try:
+        pool = Pool("bubblewrap")
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    with pool:
+        yield pool
 
 
 @pytest.fixture

@@ -87,6 +87,35 @@ def test_a_mistake_is_one_line_and_status_2_and_leaves_nothing(
     assert sorted(Path().rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "import missing --format mbpp -o",
+        "merge made missing -o",
+        "split made --train 2 -o",
+        "collect made -m no/model -o",
+        "cut made -o",
+        "augment made --unperturb -o",
+        "augment made --perturb --recollect -o",
+        "dedup made -o",
+        "dedup made --report",
+        "decontaminate made --against missing -o",
+        "decontaminate made --against missing --report",
+        "stats made --png",
+        "replay made -o",
+        "pull anna/things -o",
+        "export made -f trl -o",
+    ],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    command: str, dataset: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("file").write_text("no directory")
+    assert run(monkeypatch, "data", *command.split(), "file/x") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("cobalt: file/x: cannot write there") and said.count("\n") == 1
+
+
 def test_every_verb_speaks_to_machines_and_can_be_quiet() -> None:
     verbs = [command.callback for command in data.registered_commands if command.callback]
     assert len(verbs) == 18

@@ -88,7 +88,9 @@ def merge(
     from cobalt_data.dataset import open_version
     from cobalt_data.merge import MergeConfig, in_order
     from cobalt_data.merge import merge as verb
+    from cobalt_data.references import parse_target
 
+    parse_target(output)
     versions = [open_version(dataset) for dataset in datasets]
     screen = Screen(json, quiet)
     with screen.bar("merging", stays=False):

@@ -27,7 +27,7 @@ def show_collection(
     from cobalt_data.commit import commit, target_of
     from sandbox import Pool
 
-    target = target_of([version], output)  # what is wrong with it is to show before anything was computed
+    target = target_of([version], output)
     unfinished = target if version.origin else version.dataset
     with (
         Pool(backend=backend) as pool,

@@ -39,10 +39,14 @@ def stats(
     """Rows by side, pass rates per turn, tokens, difficulty, perturbed and repeated rows."""
     from cobalt_data.charts import stats_picture, write_picture
     from cobalt_data.dataset import open_version
+    from cobalt_data.references import refuse_unwritable_file
     from cobalt_data.rendering import render_stats
     from cobalt_data.stats import stats as verb
 
-    figures = verb(open_version(dataset))
+    version = open_version(dataset)
+    if png is not None:
+        refuse_unwritable_file(png, "--png")
+    figures = verb(version)
     if png is not None:
         write_picture(stats_picture(figures), png)
     Screen(json, quiet).result(asdict(figures), render_stats(figures), *([str(png)] if png else []))

@@ -39,11 +39,11 @@ def split(
     quiet: Quiet = False,
 ) -> None:
     """Places every problem on a side, near-duplicates together; all that is made from it follows."""
-    from cobalt_data.dataset import open_version
+    from cobalt_data.commit import open_to_change
     from cobalt_data.split import SplitConfig
     from cobalt_data.split import split as verb
 
-    screen, version = Screen(json, quiet), open_version(dataset)
+    screen, version = Screen(json, quiet), open_to_change(dataset, output)
     with screen.bar("comparing problems", stays=False):
         change = verb(version, SplitConfig(train, validation, test, seed, reassign, threshold))
     for problem, sides in change.recorded["left_out"].items():
@@ -78,12 +78,13 @@ def collect(
 ) -> None:
     """Multi-turn trajectories of a model. Goes on where it was when it is stopped and started again."""
     from cobalt_data.collection import CollectConfig
+    from cobalt_data.commit import open_to_change
     from cobalt_data.dataset import open_version
     from cobalt_data.engines import Sampling, open_engine
     from cobalt_data.planning import plan
 
     screen = Screen(json, quiet)
-    version = open_version(dataset)
+    version = open_version(dataset) if dry_run else open_to_change(dataset, output)
     sampling = Sampling(temperature, top_p, max_tokens)
     config = CollectConfig(n, turns, sampling, template, seed, split, limit, problems_per_unit)
     opened = open_engine(engine, model, base_url=base_url, dtype=dtype, memory_share=memory_share)

@@ -39,12 +39,12 @@ def cut(
     quiet: Quiet = False,
 ) -> None:
     """Prompts: the partial trajectories worth completing. The defaults are what the paper's code does."""
+    from cobalt_data.commit import open_to_change
     from cobalt_data.cut import CutConfig
     from cobalt_data.cut import cut as verb
-    from cobalt_data.dataset import open_version
     from cobalt_data.tokens import token_counter, tokenizer_of
 
-    screen, version = Screen(json, quiet), open_version(dataset)
+    screen, version = Screen(json, quiet), open_to_change(dataset, output)
     config = CutConfig(
         tokenizer=tokenizer or tokenizer_of(version),
         select=select,  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def augment(
     quiet: Quiet = False,
 ) -> None:
     """Feedback that a model should learn to distrust."""
-    from cobalt_data.dataset import open_version
+    from cobalt_data.commit import open_to_change
     from cobalt_data.errors import InputError
     from cobalt_data.perturb import PerturbConfig
     from cobalt_data.perturb import perturb as verb
@@ -124,7 +124,7 @@ def augment(
 
     if perturb == unperturb:
         raise InputError("augment: say how: --perturb or --unperturb")
-    screen, version = Screen(json, quiet), open_version(dataset)
+    screen, version = Screen(json, quiet), open_to_change(dataset, output)
     if unperturb:
         screen.change(undo(version), version, output)
         return
@@ -205,12 +205,15 @@ def dedup(
     quiet: Quiet = False,
 ) -> None:
     """Drops problems with the same statement, trajectories with the same programs and prompts with the same text."""
-    from cobalt_data.dataset import open_version
+    from cobalt_data.commit import open_to_change
     from cobalt_data.dedup import LEVELS, DedupConfig, drop_duplicates, find_duplicates
+    from cobalt_data.references import refuse_unwritable_file
     from cobalt_data.reports import write_report
 
     screen, config = Screen(json, quiet), DedupConfig(tuple(level or LEVELS), near, threshold)
-    version = open_version(dataset)
+    version = open_to_change(dataset, output)
+    if report is not None:
+        refuse_unwritable_file(report, "--report")
     with screen.bar("comparing rows", stays=False):
         clusters = find_duplicates(version, config)
     if report is not None:
@@ -241,12 +244,15 @@ def decontaminate(
 ) -> None:
     """Drops problems that a benchmark has, with all that was made from them; or those outside a window of time."""
     from cobalt_data.against import load_against
-    from cobalt_data.dataset import open_version
+    from cobalt_data.commit import open_to_change
     from cobalt_data.decontaminate import DecontaminateConfig, leak_line
     from cobalt_data.decontaminate import decontaminate as verb
+    from cobalt_data.references import refuse_unwritable_file
     from cobalt_data.reports import write_report
 
-    screen, version = Screen(json, quiet), open_version(dataset)
+    screen, version = Screen(json, quiet), open_to_change(dataset, output)
+    if report is not None:
+        refuse_unwritable_file(report, "--report")
     compared = load_against(against) if against else None
     config = DecontaminateConfig(compared.hash if compared else None, coverage, after, before, drop_undated)
     with screen.bar("comparing problems", stays=False):

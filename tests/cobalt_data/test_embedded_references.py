@@ -12,7 +12,7 @@ import pytest
 from cobalt_data.embedded import embedded_problems
 from cobalt_data.embedded.build import run
 from cobalt_data.rows import Problem
-from sandbox import Pool, SandboxUnavailable, Test, Verdict
+from sandbox import Pool, Test, Verdict
 from sandbox.checkers import outputs_match
 
 PROBLEMS = {row["problem_id"]: Problem.from_row(row) for row in embedded_problems()}
@@ -66,16 +66,11 @@ def test_every_reference_passes_all_its_tests() -> None:
     assert [name for name, problem in PROBLEMS.items() if not passes(problem, problem.solutions[0])] == []
 
 
-def test_every_reference_passes_every_fifth_test_in_the_sandbox() -> None:
-    try:
-        sandbox = Pool("bubblewrap", workers=2)
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
-    with sandbox as pool:
-        results = [
-            pool.submit(problem.solutions[0], problem.tests[::5], problem.judge) for problem in PROBLEMS.values()
-        ]
-        verdicts = {name: future.result().verdict for name, future in zip(PROBLEMS, results, strict=True)}
+def test_every_reference_passes_every_fifth_test_in_the_sandbox(bubblewrap: Pool) -> None:
+    results = [
+        bubblewrap.submit(problem.solutions[0], problem.tests[::5], problem.judge) for problem in PROBLEMS.values()
+    ]
+    verdicts = {name: future.result().verdict for name, future in zip(PROBLEMS, results, strict=True)}
     assert {name: verdict for name, verdict in verdicts.items() if verdict is not Verdict.PASSED} == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cobalt_data.check_solutions import check_solutions
 from cobalt_data.importers import import_problems
-from sandbox import Pool, SandboxUnavailable, Verdict
+from sandbox import Verdict
 
 DATA = Path(__file__).parents[2] / ".." / "shared" / "data"
 if not DATA.is_dir():
@@ -32,16 +32,6 @@ WRONG_IN_MBPP = {
 def problems(format):
     name = "leetcode_test" if format == "leetcode" else format
     return import_problems(DATA / f"{name}.jsonl.gz", format).problems
-
-
-@pytest.fixture(scope="module")
-def pool():
-    try:
-        pool = Pool("bubblewrap")
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
-    with pool:
-        yield pool
 
 
 def other(tree):
@@ -71,16 +61,16 @@ def spoilt(test):
 
 
 @pytest.mark.parametrize("format", ["humaneval", "leetcode", pytest.param("mbpp", marks=pytest.mark.slow)])
-def test_every_published_solution_passes_unless_the_data_are_wrong(pool, format):
-    check = check_solutions(problems(format), pool)
+def test_every_published_solution_passes_unless_the_data_are_wrong(bubblewrap, format):
+    check = check_solutions(problems(format), bubblewrap)
     assert {name for name, _, _ in check.failures} == (set(WRONG_IN_MBPP) if format == "mbpp" else set())
     assert (check.passed + check.failed, check.without_solution) == (COUNTS[format], 0)
 
 
 @pytest.mark.parametrize("format", COUNTS)
-def test_no_published_solution_passes_with_one_expected_value_changed(pool, format):
+def test_no_published_solution_passes_with_one_expected_value_changed(bubblewrap, format):
     futures = {
-        problem.problem_id: pool.submit(problem.solutions[0], [spoilt(problem.tests[-1])], problem.judge)
+        problem.problem_id: bubblewrap.submit(problem.solutions[0], [spoilt(problem.tests[-1])], problem.judge)
         for problem in problems(format)
     }
     passed = [name for name, future in futures.items() if future.result().verdict is Verdict.PASSED]

@@ -12,7 +12,7 @@ from cobalt_data.reports import write_report
 
 
 def test_a_report_that_cannot_be_written_is_one_clear_line(tmp_path):
-    with pytest.raises(InputError, match="cannot write the report"):
+    with pytest.raises(InputError, match="cannot write there"):
         write_report(tmp_path / "nowhere" / "report.jsonl", [])
 
 

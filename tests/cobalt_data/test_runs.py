@@ -58,9 +58,9 @@ def test_no_torn_file_is_finished_work(tmp_path):
 
 def test_files_that_a_killed_process_left_aside_are_cleared_away(tmp_path):
     with open_run(tmp_path, "collect", ARGUMENTS, "v1") as run:
-        (run.path / "u.json.aside").write_bytes(b"half")
+        (run.path / ".u.json").write_bytes(b"half")
     with open_run(tmp_path, "collect", ARGUMENTS, "v1") as run:
-        assert not (run.path / "u.json.aside").exists() and run.finished("u") is None
+        assert not (run.path / ".u.json").exists() and run.finished("u") is None
 
 
 def test_a_discarded_run_leaves_nothing_and_other_runs_alone(tmp_path):

@@ -1,4 +1,4 @@
-"""One pool per backend for the whole session: a test of the sandbox costs no start of its own."""
+"""One pool per backend for the whole session: a test of the sandbox costs no start of its own. `bubblewrap` is shared with others."""
 
 import os
 from collections.abc import Iterator
@@ -6,16 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox import Pool, SandboxUnavailable
-
-
-@pytest.fixture(scope="session")
-def bubblewrap() -> Iterator[Pool]:
-    try:
-        pool = Pool("bubblewrap")
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
-    with pool:
-        yield pool
 
 
 @pytest.fixture(scope="session")

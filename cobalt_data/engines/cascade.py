@@ -90,7 +90,6 @@ class Slots:
         self.count = count
         self.keys: list[Tensor] = []  # per layer (count, H_kv, D, width)
         self.values: list[Tensor] = []  # per layer (count, H_kv, width, D)
-        self._groups: list[tuple[Prefix, int, int]] = []
 
     def admit(self, slot: int, computed: Prefix, shared: int) -> None:
         """Puts what is behind the first `shared` tokens of `computed` into a slot."""
@@ -123,21 +122,10 @@ class Slots:
         self._rows = torch.arange(len(lengths), device=device)
         unwritten = torch.arange(self.values[0].shape[2], device=device) > self._lengths[:, None]
         self._mask = torch.zeros(unwritten.shape, device=device).masked_fill_(unwritten, float("-inf"))[:, None, None]
-        self._group(prefixes)
-
-    def _group(self, prefixes: Sequence[Prefix | None]) -> None:
-        """Rows with one prefix attend to it together: `_order` lists them group by group, `_groups` where each begins."""
         members: dict[int, list[int]] = {}
         for row, prefix in enumerate(prefixes):
-            if prefix is not None:
-                members.setdefault(id(prefix), []).append(row)
-        self._groups, order = [], list[int]()
-        for rows in members.values():
-            prefix = prefixes[rows[0]]
-            assert prefix is not None
-            self._groups.append((prefix, len(order), len(order) + len(rows)))
-            order += rows
-        self._order = torch.tensor(order, device=self.values[0].device)
+            members.setdefault(id(prefix), []).append(row)
+        self._groups = [(prefixes[rows[0]], _indices(rows, device)) for rows in members.values()]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """(R, H, 1, D) -> (R, 1, H, D)"""
@@ -146,22 +134,22 @@ class Slots:
         keys[self._rows, ..., self._lengths] = key[:, :, 0]
         values[self._rows, :, self._lengths] = value[:, :, 0]
         query = (query * scale).view(rows, key.shape[1], -1, width)  # (R, H_kv, G, D)
-        out, lse = _attend(query, keys[:rows], values[:rows], self._mask)  # whole slots: a part would be copied
-        if self._groups:
-            self._merge_prefixes(layer, query, out, lse)
-        return out.to(value.dtype).view(rows, 1, heads, width)
-
-    def _merge_prefixes(self, layer: int, query: Tensor, out: Tensor, lse: Tensor) -> None:
-        ordered = query[self._order].transpose(0, 1)  # (H_kv, R, G, D)
-        parts = [
-            _attend(ordered[:, start:end].flatten(1, 2), prefix.keys[layer], prefix.values[layer])
-            for prefix, start, end in self._groups
-        ]
-        shared = torch.cat([part for part, _ in parts], dim=1).view(ordered.shape).transpose(0, 1)
-        shared_lse = torch.cat([part for _, part in parts], dim=1).view(ordered.shape[:3]).transpose(0, 1)
-        own_lse = lse[self._order]
-        share = torch.sigmoid(shared_lse - own_lse)[..., None]
-        out[self._order] = torch.lerp(out[self._order], shared, share)
+        scores = _products(query, keys[:rows]) + self._mask  # whole slots: a part would be copied
+        weights = torch.empty(scores.shape, dtype=value.dtype, device=value.device)
+        shared = query.new_zeros(query.shape)
+        for prefix, members in self._groups:
+            if prefix is None:
+                weights[members] = torch.softmax(scores[members], -1).to(weights.dtype)
+                continue
+            queries = query[members].transpose(
+                0, 1
+            )  # (H_kv, R of the group, G, D), a head's keys with all of its queries
+            of_prefix = torch.bmm(queries.flatten(1, 2), prefix.keys[layer]).view(*queries.shape[:3], -1)
+            all_weights = torch.cat([of_prefix, scores[members].transpose(0, 1)], -1).softmax(-1).to(weights.dtype)
+            of_prefix, own = all_weights.split([len(prefix), scores.shape[-1]], -1)
+            weights[members] = own.transpose(0, 1)
+            shared[members] = torch.bmm(of_prefix.flatten(1, 2), prefix.values[layer]).view_as(queries).transpose(0, 1)
+        return (_products(weights, values[:rows]) + shared).view(rows, 1, heads, width)
 
     def _widen(self, width: int) -> None:
         if width > self.values[0].shape[2]:
@@ -192,19 +180,6 @@ def cascade_attention(
 AttentionInterface.register(NAME, cascade_attention)
 
 
-def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Attention of scaled queries (..., Q, D) to keys (..., D, K) and values (..., K, D): output (..., Q, D) and log
-    denominator (..., Q), both float32."""
-    scores = _products(query, keys).float()
-    if mask is not None:
-        scores += mask
-    highest = scores.amax(-1, keepdim=True)
-    weights = scores.sub_(highest).exp_()
-    total = weights.sum(-1, keepdim=True)
-    out = _products(weights.to(values.dtype), values).float() / total
-    return out, (highest + total.log())[..., 0]
-
-
 def _attend_causally(query: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
     """The last T of K tokens attend to all up to themselves: query (H, T, D) and keys (H_kv, D, K) -> (H, T, D)."""
     heads, new, width = query.shape
@@ -219,13 +194,18 @@ def _attend_causally(query: Tensor, keys: Tensor, values: Tensor, scale: float) 
         count = rows.shape[1] // groups
         future = query.new_ones(count, past + new, dtype=torch.bool).triu(past + start + 1)
         mask = torch.zeros(future.shape, device=query.device).masked_fill_(future, float("-inf"))
-        out, _ = _attend(rows, keys, values, mask.repeat(groups, 1))
-        outputs.append(out.view(heads, count, width))
-    return torch.cat(outputs, dim=1).to(values.dtype)
+        weights = (torch.bmm(rows, keys) + mask.repeat(groups, 1)).softmax(-1).to(values.dtype)
+        outputs.append(torch.bmm(weights, values).view(heads, count, width))
+    return torch.cat(outputs, dim=1)
 
 
 def _products(left: Tensor, right: Tensor) -> Tensor:
-    """`left @ right` without the copy that `@` makes of a `right` that is part of a wider buffer."""
-    if right.dim() == 3:
-        return torch.bmm(left, right)
+    """`left @ right` (R, H, ., .) without the copy that `@` makes of a `right` that is part of a wider buffer."""
     return torch.bmm(left.flatten(0, 1), right.flatten(0, 1)).unflatten(0, left.shape[:2])
+
+
+def _indices(rows: list[int], device: torch.device) -> slice | Tensor:
+    """Those of successive rows as a slice, which copies nothing."""
+    if rows[-1] - rows[0] == len(rows) - 1:
+        return slice(rows[0], rows[-1] + 1)
+    return torch.tensor(rows, device=device)

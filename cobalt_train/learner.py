@@ -19,6 +19,7 @@ from cobalt_train.batch import Batch, MicroBatch, micro_batches, split_evenly
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures, total
 from cobalt_train.heap import give_back
+from cobalt_train.lean_layers import make_lean
 from cobalt_train.objectives import KL_TERMS, OBJECTIVES, clipped, importance_weights, kl_k3, reduce, row_weights
 from cobalt_train.ranks import Ranks, shard, whole
 from cobalt_train.scoring import Scorer, Scores, check_scores, checkpoint_layers, prepare
@@ -53,6 +54,7 @@ class Learner:
         for network in (model, reference):
             if network is not None:
                 prepare(network, name, longest, config.shared_prefix)
+                make_lean(network)
         if config.gradient_checkpointing:
             checkpoint_layers(model, name)
         self.model = model.eval()

@@ -2,11 +2,12 @@
 
 Its YAML header tells `datasets` which files are which table and side, and with which columns; it is written from the schemas
 and the shards themselves, each time anew, so that it cannot fall out of step with them. The same card, without figures, lies
-beside every local version; `push` writes the full one.
+beside every local version; `push` writes the full one. Its last line, which no page shows, is the hash of all before it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 CARD_NAME = "README.md"
 PICTURE_NAME = "stats.png"  # beside a card with figures
 TAGS = ("code", "reinforcement-learning", "trajectories", "cobalt")
+SEAL = b"<!-- sha256 of what stands above: "
 THIS_FOLDER = "PATH_OF_THIS_FOLDER"
 DEFAULT_TABLE = "prompts"  # what `load_dataset(NAME)` loads, and the first table where there are none
 ROWS_OF = {
@@ -74,7 +76,21 @@ def render_card(
         *(_lineage(lineage) if lineage else ()),
         _how_to_load(words.location, manifest, tables),
     ]
-    return "\n\n".join(sections) + "\n"
+    text = "\n\n".join(sections) + "\n\n"
+    return text + _seal(text.encode())
+
+
+def wrong_with_card(directory: Path) -> str | None:
+    """What has happened to the card of a local version since it was written."""
+    path = directory / CARD_NAME
+    if path.is_symlink() or not path.is_file():
+        return "is missing, or not a file of the version itself"
+    text, start, line = path.read_bytes().rpartition(SEAL)
+    return None if start + line == _seal(text).encode() else "is not as it was written"
+
+
+def _seal(text: bytes) -> str:
+    return f"{SEAL.decode()}{hashlib.sha256(text).hexdigest()} -->\n"
 
 
 def _header(directory: Path, manifest: Manifest, words: Words, tables: Sequence[str]) -> DatasetCardData:

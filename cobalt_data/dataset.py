@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cobalt_data.errors import InputError, one_line
+from cobalt_data.errors import DamagedManifest, InputError, one_line
 from cobalt_data.manifest import Manifest
 from cobalt_data.references import HubReference, LocalReference, parse_reference, unreadable
 from cobalt_data.schemas import TABLES, schema_of
@@ -160,7 +160,7 @@ def load_version(dataset: Path, version_id: str, latest: str | None, origin: str
     lease = Lease(directory)
     manifest = Manifest.load(directory)
     if manifest.id != version_id:
-        raise InputError(f"{directory} is damaged (its manifest is that of version {manifest.id}): restore it")
+        raise DamagedManifest(f"{directory} is damaged (its manifest is that of version {manifest.id}): restore it")
     return Version(dataset, manifest, latest, origin, lease)
 
 

@@ -18,6 +18,10 @@ class HubError(CobaltError):
     exit_status = 3
 
 
+class DamagedManifest(InputError):
+    """The manifest of a version is there, but is not what was written: a finding to `verify`, bad input to the others."""
+
+
 class DatasetMoved(CobaltError):
     """Another process wrote to the dataset meanwhile. The new version is kept, but it is not the latest one."""
 
@@ -52,6 +56,7 @@ def one_line(error: BaseException) -> str:
 
 __all__ = [
     "CobaltError",
+    "DamagedManifest",
     "DatasetMoved",
     "EngineError",
     "HubError",

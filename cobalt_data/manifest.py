@@ -1,7 +1,8 @@
 """A version's manifest: what it holds, what made it, from which parents, and where every row went.
 
 `version_id` covers the content, the operation with its canonical arguments and seed, and the parents. Code version, time and
-whatever else is `recorded` say how it came about on this occasion and are not part of its identity.
+whatever else is `recorded` say how it came about on this occasion and are not part of its identity. `checksum` covers those too:
+it shows damage, while only the id withstands whoever means harm.
 
 A manifest may come from a stranger. So every field is checked for its type and form, text that a terminal would obey is
 refused, and a shard cannot lie anywhere but in the folder of its table.
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cobalt_data.errors import InputError
+from cobalt_data.errors import DamagedManifest, InputError
 from cobalt_data.ids import VERSION_ID_DIGITS, digest
 from cobalt_data.schemas import TABLES
 
@@ -89,6 +90,7 @@ class Manifest:
     created_at: str
     recorded: Mapping[str, Any]
     format: int = FORMAT
+    checksum: str | None = None  # of all the rest; None before it is written, or where an older cobalt wrote it
 
     def __post_init__(self) -> None:
         _check_text("id", self.id, VERSION_ID)
@@ -97,6 +99,8 @@ class Manifest:
         _check_text("operation", self.operation, _WORDS)
         _check_text("code_version", self.code_version, _WORDS)
         _check_text("created_at", self.created_at, _WORDS)
+        if self.checksum is not None:
+            _check_text("checksum", self.checksum, _SHA256)
         _checked_mapping("arguments", self.arguments)
         _checked_mapping("recorded", self.recorded)
         if self.seed is not None and (type(self.seed) is not int or abs(self.seed) > LARGEST_NUMBER):
@@ -116,6 +120,12 @@ class Manifest:
         return version_id(self.content, self.operation, self.arguments, self.seed, self.parents)
 
     @property
+    def expected_checksum(self) -> str:
+        fields = json.loads(json.dumps(asdict(self)))  # as it is read back: a number that is a key becomes text
+        del fields["checksum"]
+        return digest("manifest", fields)
+
+    @property
     def content(self) -> Content:
         return content_of(self.tables)
 
@@ -131,7 +141,8 @@ class Manifest:
         return tuple(sorted({shard.split for shard in self.tables.get(table, ())}))
 
     def save(self, directory: Path) -> None:
-        text = json.dumps(asdict(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        fields = {**asdict(self), "checksum": self.expected_checksum}
+        text = json.dumps(fields, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         # The escape of a lone surrogate, which a path that is no UTF-8 has, is JSON's as well.
         (directory / MANIFEST_NAME).write_bytes(text.encode("utf-8", "backslashreplace"))
 
@@ -160,7 +171,7 @@ class Manifest:
                 }
                 return cls(**fields)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
-            raise InputError(f"{where} is damaged ({error}): restore it, or go back to another version") from None
+            raise DamagedManifest(f"{where} is damaged ({error}): restore it, or go back to another version") from None
         raise InputError(f"{where} has format {form!r}; this cobalt reads {FORMAT}: install a newer one")
 
 

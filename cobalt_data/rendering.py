@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from cobalt_data.schemas import ID_COLUMNS
+from cobalt_data.schemas import ID_COLUMNS, TABLES
 
 if TYPE_CHECKING:  # each of them would bring DuckDB or Polars along, which the others do not need
     from cobalt_data.diff import Diff
@@ -25,8 +24,8 @@ if TYPE_CHECKING:  # each of them would bring DuckDB or Polars along, which the 
     from cobalt_data.show import Shown, ShownTurn
     from cobalt_data.stats import Stats, TurnStats
 
+LONGEST_TABLE_NAME = max(map(len, TABLES))
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-INDENT = (0, 0, 0, 2)
 
 
 def plain(text: str, style: str = "") -> Text:
@@ -34,11 +33,16 @@ def plain(text: str, style: str = "") -> Text:
     return Text(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text), style=style)
 
 
+def _indented(text: str, style: str = "") -> Text:
+    """The same two columns further in. Lines stay whole: a terminal wraps them, a pipe takes them as they are."""
+    return plain("\n".join(f"  {line}" for line in text.split("\n")), style)
+
+
 def render_shown(shown: Shown) -> RenderableType:
     facts = [f"{name}: {_in_a_word(value)}" for name, value in shown.facts.items() if value is not None]
     return Group(
         plain(f"{ID_COLUMNS[shown.table].removesuffix('_id')} {shown.id}", "bold"),
-        *(Padding(plain(fact, "dim"), INDENT) for fact in facts),
+        *(_indented(fact, "dim") for fact in facts),
         *(part for message in shown.opening for part in (Rule(message["role"]), plain(message["content"]))),
         *(part for turn in shown.turns for part in _turn(turn)),
         *(part for number, test in enumerate(shown.tests) for part in _test(number, test)),
@@ -81,7 +85,7 @@ def _turn(turn: ShownTurn) -> Iterator[RenderableType]:
     if turn.verdicts:
         yield plain("public tests: " + ", ".join(turn.verdicts), "cyan")
     if turn.feedback:
-        yield Padding(plain(turn.feedback), INDENT)
+        yield _indented(turn.feedback)
 
 
 def _test(number: int, test: Mapping[str, object]) -> Iterator[RenderableType]:
@@ -125,24 +129,22 @@ def _turns_table(turns: Sequence[TurnStats]) -> Table:
 def _entry(entry: Entry) -> Iterator[RenderableType]:
     rows = ", ".join(f"{table} {rows}" for table, rows in entry.rows.items())
     yield plain(f"{entry.version}  {entry.operation}  {entry.created_at}", "bold")
-    yield Padding(plain(rows), INDENT)
+    yield _indented(rows)
     settings = ", ".join(f"{name}={_in_a_word(value)}" for name, value in entry.arguments.items())
     if settings:
-        yield Padding(plain(settings, "dim"), INDENT)
+        yield _indented(settings, "dim")
     for name, counts in entry.counts.items():
         for reason, dropped in sorted(counts.dropped.items()):
-            yield Padding(plain(f"{name}: {dropped} left out, {reason}", "dim"), INDENT)
+            yield _indented(f"{name}: {dropped} left out, {reason}", "dim")
     if entry.parents_elsewhere:
-        yield Padding(
-            plain(f"from {', '.join(entry.parents_elsewhere)}, which this dataset does not hold", "yellow"), INDENT
-        )
+        yield _indented(f"from {', '.join(entry.parents_elsewhere)}, which this dataset does not hold", "yellow")
 
 
 def _table(first: str, *others: str) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column(plain(first))
+    table.add_column(plain(first), no_wrap=True, min_width=LONGEST_TABLE_NAME)
     for name in others:
-        table.add_column(plain(name), justify="right")
+        table.add_column(plain(name), justify="right", min_width=len(name))
     return table
 
 

@@ -3,7 +3,7 @@
     versions/ID/hashes/TABLE/SPLIT-00000.parquet      id, and 64 bits of the MD5 of the row as JSON
 
 They follow from the shards and are neither identity nor published: where they are missing (small shards, a version that was
-pulled) the values are read instead. MD5 guards against nothing here; that is what `cobalt data verify` is for.
+pulled) the values are read instead. MD5 guards against nothing here; `cobalt data verify` compares them with the rows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cobalt_data.duck import open_duckdb
+from cobalt_data.errors import one_line
 from cobalt_data.schemas import ID_COLUMNS
 
 FOLDER = "hashes"
@@ -39,6 +40,21 @@ def write_hashes(directory: Path, shard: str) -> None:
         pq.write_table(rows, file)
 
 
+def wrong_with_hashes(directory: Path, shard: str) -> str | None:
+    """What is wrong with the hashes beside a shard that is whole, if it has some."""
+    beside = hashes_of(directory, shard)
+    if not beside.exists():
+        return None
+    files = {"hashes": [escape(str(beside))], "files": [escape(str(directory / shard))]}
+    table, _, _ = shard.partition("/")
+    try:
+        with open_duckdb() as database:
+            differing = database.execute(_DIFFERENCE.format(rows=_query(table)), files).fetchone()
+    except duckdb.Error as error:
+        return f"cannot be read ({one_line(error)}); remove it"
+    return "does not hold the hashes of the shard's rows; remove it" if differing else None
+
+
 def read_hashes(
     database: duckdb.DuckDBPyConnection, table: str, name: str, directory: Path, shards: Sequence[str]
 ) -> None:
@@ -53,6 +69,12 @@ def _sources(name: str, directory: Path, shards: Sequence[str]) -> Iterator[tupl
     hashed = [shard for shard in shards if hashes_of(directory, shard).is_file()]
     yield "SELECT id, hash FROM read_parquet($files)", [escape(str(hashes_of(directory, shard))) for shard in hashed]
     yield _query(name), [escape(str(directory / shard)) for shard in shards if shard not in hashed]
+
+
+_DIFFERENCE = """
+    WITH beside AS (SELECT id, hash FROM read_parquet($hashes)), shard AS ({rows})
+    (FROM beside EXCEPT ALL FROM shard) UNION ALL (FROM shard EXCEPT ALL FROM beside) LIMIT 1
+"""
 
 
 def _query(name: str) -> str:

@@ -28,11 +28,16 @@ ASIDE_PREFIX = "."  # of a file that is being written
 
 @contextlib.contextmanager
 def staging_directory(target: Path) -> Iterator[Path]:
-    """A directory beside the versions, removed unless it was renamed; leftovers of killed processes are cleared away."""
+    """A directory beside the versions, removed unless it was renamed; leftovers of killed processes are cleared away.
+
+    Where the work comes to nothing, no empty dataset stays behind.
+    """
     versions = target / "versions"
-    versions.mkdir(parents=True, exist_ok=True)
     staging = versions / f"{STAGING_PREFIX}{secrets.token_hex(8)}"
     with contextlib.ExitStack() as held:
+        if not target.exists():
+            held.callback(_remove_empty, versions, target)
+        versions.mkdir(parents=True, exist_ok=True)
         with locked(target, fcntl.LOCK_EX):
             for leftover in leftovers(target):
                 remove(leftover)
@@ -150,6 +155,12 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_empty(*directories: Path) -> None:
+    with contextlib.suppress(OSError):  # one holds something
+        for directory in directories:
+            directory.rmdir()
 
 
 def _point_latest(target: Path, version: str) -> None:

@@ -2,7 +2,8 @@
 
 The version's id covers the digests of all contents, so whoever trusts the id needs nothing else: a changed byte, a changed
 value, an added or missing file, an id that does not follow from its row, a row whose problem is gone are all found. Single
-shards are checked in `cobalt_data.shard_checks`, on all processors.
+shards are checked in `cobalt_data.shard_checks`, on all processors. Of what the id does not cover (the rest of the manifest,
+the card, hashes of rows) damage is found by checksums of their own.
 
 Left out: whether programs still earn the verdicts that are stored; nothing is executed.
 """
@@ -17,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cobalt_data.card import CARD_NAME, wrong_with_card
 from cobalt_data.dataset import Version
 from cobalt_data.inheritance import KEY_COLUMNS
 from cobalt_data.manifest import Manifest
+from cobalt_data.row_hashes import FOLDER, wrong_with_hashes
 from cobalt_data.schemas import ID_COLUMNS, TABLES
 from cobalt_data.shard_checks import Finding, check_shards
 
@@ -50,6 +53,9 @@ def verify(version: Version, progress: Progress | None = None) -> Iterator[Findi
     """Everything that is wrong with `version`, as it is found; nothing where it is sound."""
     if version.path.is_symlink():
         yield Finding(f"versions/{version.id}", "is a symbolic link; a version is a folder of its dataset")
+    problem = wrong_with_card(version.path)
+    if problem and version.manifest.checksum:  # older cards cannot be told from changed ones
+        yield Finding(CARD_NAME, problem)
     yield from verify_directory(version.path, version.manifest, progress)
 
 
@@ -57,6 +63,8 @@ def verify_directory(directory: Path, manifest: Manifest, progress: Progress | N
     """The same for a version that does not yet stand in its place."""
     if manifest.id != manifest.expected_id:
         yield Finding("manifest.json", f"what it says makes version {manifest.expected_id}, not {manifest.id}")
+    elif manifest.checksum not in (None, manifest.expected_checksum):
+        yield Finding("manifest.json", "is not as it was written, in what its id does not cover")
     yield from _stray_files(directory, manifest)
     links = {name: _Links() for name in TABLES}
     rows, rows_checked = sum(shard.rows for shard in manifest.shards), 0
@@ -66,6 +74,9 @@ def verify_directory(directory: Path, manifest: Manifest, progress: Progress | N
             links[shard.table].complete = False
             continue
         links[shard.table].add(shard.table, directory / shard.path)
+        problem = wrong_with_hashes(directory, shard.path)
+        if problem:
+            yield Finding(f"{FOLDER}/{shard.path}", problem)
         rows_checked += shard.rows
         if progress is not None:
             progress(rows_checked, rows)

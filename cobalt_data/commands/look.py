@@ -10,7 +10,7 @@ import typer
 
 from cobalt_data.commands.options import Backend, Json, Output, Quiet, Reference
 from cobalt_data.console import Screen
-from cobalt_data.errors import CobaltError
+from cobalt_data.errors import CobaltError, DamagedManifest
 
 
 def show(
@@ -82,7 +82,11 @@ def verify(dataset: Reference, json: Json = False, quiet: Quiet = False) -> None
     from cobalt_data.dataset import open_version
     from cobalt_data.verify import verify as verb
 
-    screen, version = Screen(json, quiet), open_version(dataset)
+    screen = Screen(json, quiet)
+    try:
+        version = open_version(dataset)
+    except DamagedManifest as error:
+        raise CobaltError(str(error)) from None
     with screen.bar("checking", stays=False) as show:
         findings = [str(finding) for finding in verb(version, lambda done, rows: show(done, rows, "rows"))]
     sound = f"{version.reference}: sound"

@@ -36,6 +36,8 @@ def push(
             tags=tuple(tag or ()),
             progress=lambda done, total: show(done, total, ""),
         )
+    if pushed.private and not private:
+        screen.remark(f"{repository} was there already and stays private: open it in its settings on the Hub")
     screen.result(asdict(pushed), pushed.url, pushed.reference)
 
 

@@ -7,18 +7,30 @@ judge can use; so what is imported passes `cobalt data verify`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from cobalt_data.errors import InputError
-from cobalt_data.importers.fields import BadRow, Fields, flag, record
+from cobalt_data.importers.fields import BadRow, Fields, flag, record, wrong_type
 from cobalt_data.importers.reader import SourceRow, read_rows, refuse_special_files
+from cobalt_data.manifest import SIDE
 from cobalt_data.row_checks import TYPES, wrong_with_row
 from cobalt_data.rows import Problem, Prompt, Trajectory
-from cobalt_data.schemas import ID_COLUMNS, TABLES
+from cobalt_data.schemas import CHAT, ID_COLUMNS, TABLES
 from sandbox.judging import check
 
+_WORDS = {
+    pa.string(): "text",
+    pa.int32(): "a whole number of 32 bits",
+    pa.int64(): "a whole number of 64 bits",
+    pa.float64(): "a number",
+    pa.bool_(): "true or false",
+    CHAT: "a list of messages with role and content",
+}
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
 
 
@@ -54,10 +66,25 @@ def to_typed(row: SourceRow, fields: Fields) -> Problem | Trajectory | Prompt:
         raise BadRow(
             "not sound", f"{str(fields[ID_COLUMNS[row.table]])[:80]!r} {wrong}: it is no row that cobalt wrote"
         )
+    _check_columns(row.table, fields)
     typed = TYPES[row.table].from_row(fields)
     if not isinstance(typed, Trajectory):
         _check_tests(typed)
     return typed
+
+
+def _check_columns(table: str, fields: Fields) -> None:
+    """Raises BadRow where a value is none that its column can hold, or the side none that a file could be named after."""
+    for column in TABLES[table]:
+        value = fields[column.name]
+        fits = value is not None or column.nullable
+        with contextlib.suppress(ValueError, TypeError, OverflowError):  # what Arrow says of a value of another type
+            pa.array([value], column.type)
+            if fits:
+                continue
+        raise wrong_type(column.name, value, _WORDS[column.type])
+    if not SIDE.fullmatch(fields["split"]):
+        raise wrong_type("split", fields["split"], "a name of letters, digits and _, at most 64 of them")
 
 
 def _check_tests(typed: Problem | Prompt) -> None:

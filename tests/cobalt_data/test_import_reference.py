@@ -223,6 +223,15 @@ def test_a_row_that_cobalt_would_not_write_is_refused(tmp_path, changes, said):
     assert said in refusal(write(tmp_path / "a.jsonl", row), "cobalt")
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("problem_id", ["p"]), ("source", None), ("title", None), ("split", None), ("split", '{"a":'), ("split", "../x")],
+)
+def test_a_value_that_its_column_cannot_hold_is_refused_by_name(tmp_path, column, value):
+    row = {**make_problem().to_row(), column: value}
+    assert f"field '{column}' is" in refusal(write(tmp_path / "a.jsonl", row), "cobalt")
+
+
 def test_tests_that_nothing_could_run_are_refused(tmp_path):
     for test, said in (
         ({"kind": "stdin", "public": True, "input": "1"}, "test.output is 'None'"),

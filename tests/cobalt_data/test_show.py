@@ -9,6 +9,7 @@ from builders import count_words, make_all_tables, make_dataset, make_problem, m
 from rich.console import Console
 
 from cobalt_data.commit import Change, commit
+from cobalt_data.console import Screen
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.history import history
@@ -25,6 +26,21 @@ def screen(renderable):
     console = Console(file=io.StringIO(), width=200)
     console.print(renderable)
     return console.file.getvalue()
+
+
+def test_nothing_is_cut_off_where_the_screen_is_narrow(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    turn = make_turn(f"print({'1' * 90})", feedback=f"too\n{'long ' * 30}for a line")
+    trajectory = make_trajectory(make_problem("p" * 80), [turn])
+    sides = [make_problem(f"s{index}", split=f"a_side_with_a_long_name_{index}") for index in range(5)]
+    version = make_dataset(tmp_path / "d", [make_problem("p" * 80), *sides], [trajectory])
+    for renderable, whole in (
+        (render_shown(show(version)), [f"  {line}" for line in turn.feedback.split("\n")] + [f"problem: {'p' * 80}\n"]),
+        (render_stats(stats(version)), [problem.split for problem in sides] + ["trajectories"]),
+    ):
+        Screen().result({}, renderable)
+        said = capsys.readouterr().out
+        assert [part for part in whole if part not in said] == []
 
 
 def test_by_default_the_first_solved_trajectory_is_shown(tmp_path):

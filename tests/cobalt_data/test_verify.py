@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import random
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -11,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from builders import make_all_tables, make_dataset, make_problem
 
+from cli import main
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, table_from_rows
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.inheritance import Family
 from cobalt_data.manifest import Manifest
+from cobalt_data.row_hashes import FEWEST_ROWS, FOLDER
 from cobalt_data.schemas import PROBLEMS
 from cobalt_data.verify import verify
 
@@ -32,9 +36,11 @@ def findings(version):
 
 
 def edit_manifest(version, edit):
+    """As somebody does who means harm: nothing is left that would show it by itself."""
     path = version.path / "manifest.json"
     fields = json.loads(path.read_text())
     edit(fields)
+    fields.pop("checksum", None)
     path.write_text(json.dumps(fields))
 
 
@@ -85,6 +91,60 @@ def test_damage_to_a_file_is_found_and_named(version, damage, words):
     damage(version.path / SHARD)
     found = findings(version)
     assert len(found) == 1 and words in found[0] and found[0].startswith("problems")
+
+
+@pytest.fixture
+def hashed(tmp_path):
+    """A version whose rows are hashed beside their shard."""
+    return make_dataset(tmp_path / "d", [make_problem(f"p{index}") for index in range(FEWEST_ROWS)])
+
+
+def test_a_changed_byte_of_any_file_is_found(hashed, monkeypatch, capsys):
+    draw = random.Random(0)
+    for path in (hashed.path / name for name in ("manifest.json", "README.md", SHARD)):
+        whole = path.read_bytes()
+        for place in draw.sample(range(len(whole)), 8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
+            if path.name == "manifest.json" and same_json(path.read_bytes(), whole):
+                continue
+            monkeypatch.setattr(sys, "argv", ["cobalt", "data", "verify", str(hashed.dataset)])
+            with pytest.raises(SystemExit, match=r"^1$"):
+                main()
+            said = capsys.readouterr()
+            assert said.err.startswith("cobalt: ") and said.err.count("\n") == 1, (path, place)
+        path.write_bytes(whole)
+    assert findings(hashed) == []
+
+
+def same_json(one, other):
+    try:
+        return json.loads(one) == json.loads(other)
+    except ValueError:
+        return False
+
+
+def test_what_the_id_does_not_cover_is_checked_as_well(hashed):
+    manifest, card = hashed.path / "manifest.json", hashed.path / "README.md"
+    hashes = hashed.path / FOLDER / hashed.manifest.shards[0].path
+    whole = {path: path.read_bytes() for path in (manifest, card, hashes)}
+    for path, change, words in (
+        (manifest, lambda text: text.replace(b'"created_at": "2', b'"created_at": "1'), "is not as it was written"),
+        (card, lambda text: text.replace(b"problems/train-*", b"problems/*-*"), "README.md: is not as it was written"),
+        (card, lambda text: b"", "README.md: is not as it was written"),
+        (hashes, lambda text: b"PAR1", f"{FOLDER}/{SHARD}: cannot be read"),
+    ):
+        assert change(whole[path]) != whole[path]
+        path.write_bytes(change(whole[path]))
+        (found,) = findings(hashed)
+        assert words in found
+        path.write_bytes(whole[path])
+    rows = pq.read_table(hashes)
+    pq.write_table(rows.set_column(1, "hash", rows["hash"].take(list(reversed(range(len(rows)))))), hashes)
+    assert "does not hold the hashes" in findings(hashed)[0]
+    hashes.unlink()
+    edit_manifest(hashed, lambda fields: None)  # as versions were before there were checksums
+    card.unlink()
+    assert findings(hashed) == []
 
 
 def test_a_version_that_lies_elsewhere_is_found(version):

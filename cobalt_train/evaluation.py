@@ -134,10 +134,12 @@ def evaluate(
     """Rolls out `n` conversations of `turns` programs on each problem and judges every program by the hidden tests.
 
     With `perturb` under public tests that lie, which programs may give in to. Raises InputError where no problem has hidden
-    tests, EngineError, SandboxUnavailable. `progress` is called from several threads, one at a time.
+    tests or no conversation could be had, EngineError, SandboxUnavailable. `progress` is called from several threads, one at a time.
     """
     if turns < 1 or n < 1:
         raise InputError(f"evaluation has {turns} turns and {n} samples: give at least 1 of each")
+    if not 0 <= seed < 2**63:
+        raise InputError(f"seed is {seed}: give an integer in [0, 2^63)")
     judged, left_out = _usable(problems, perturb, seed)
     units = make_units(judged, [range(n)] * len(judged), problems_per_unit or problems_filling_a_unit(n))
     meter = Meter(len(judged), steps=len(units) * turns, report=progress)
@@ -162,6 +164,9 @@ def evaluate(
     for _, rolled in work_through(units, work, engine.parallel_calls):
         trajectories += rolled.trajectories
         left_out.update(rolled.dropped)
+    if not trajectories:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in (+left_out).items())
+        raise InputError(f"no conversation could be evaluated ({reasons}): lower max_tokens, or give other problems")
     passed, programs = count_passes(judged, trajectories, turns)
     return Evaluation(
         model=engine.model,

@@ -163,3 +163,19 @@ def test_an_evaluation_rolls_out_judges_by_hidden_tests_and_repeats_exactly():
     before, after = measured.scores
     assert before.pass_at_1 == 0 and 0.2 < after.pass_at_1 < 0.8 and after.programs == 24
     assert measured.left_out == {NO_HIDDEN_TESTS: 1} and "open" not in measured.programs
+
+
+@pytest.mark.parametrize(
+    ("asked", "context", "said"),
+    [
+        ({"turns": 0}, None, "evaluation has 0 turns and 1 samples: give at least 1 of each"),
+        ({"seed": -1}, None, "seed is -1: give an integer in"),
+        ({}, 512, r"no conversation could be evaluated .1 prompt too long for the model.: lower max_tokens"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_one_line(asked, context, said, pool):
+    engine = LearnerFromFeedback()
+    engine.context = context
+    settings = {"template": Template.load("paper"), "sampling": Sampling(max_tokens=512), "turns": 1, "n": 1, **asked}
+    with pytest.raises(InputError, match=said):
+        evaluate([problem("a")], engine, pool, **settings)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +19,7 @@ from cobalt_data.console import Screen
 from cobalt_data.errors import CobaltError, Interrupted, damage_in_one_line
 from cobalt_train.commands import demo, evaluate, training
 
+TERMINATED = 128 + signal.SIGTERM  # the exit status, as of a process that SIGTERM ends
 UsageError = typer.BadParameter.__mro__[1]  # of which Typer shows only this child
 
 app = typer.Typer(
@@ -110,8 +114,9 @@ def main() -> None:
     """Runs the command line. A mistake of the user is one line on standard error and an exit status, never a traceback."""
     # Threads of torch that wait for work would otherwise spin, and take the cores from the programs being judged.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    terminations: list[int] = []
     try:
-        with damage_in_one_line():
+        with damage_in_one_line(), _terminated_like_interrupted(terminations):
             status = app(prog_name="cobalt", standalone_mode=False)
         if status == Interrupted.exit_status:
             raise Interrupted("interrupted: give the same command again to go on")
@@ -119,7 +124,8 @@ def main() -> None:
     except Interrupted as error:
         sys.stderr.write(_error_line(error))
         sys.stderr.flush()
-        os._exit(error.exit_status)  # a thread may still be in the model, and would abort an orderly exit
+        # a thread may still be in the model, and would abort an orderly exit
+        os._exit(TERMINATED if terminations else error.exit_status)
     except CobaltError as error:
         sys.stderr.write(_error_line(error))
         sys.exit(error.exit_status)
@@ -130,6 +136,29 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # as Rich and Typer do where they notice first
     sys.exit(status)
+
+
+@contextlib.contextmanager
+def _terminated_like_interrupted(came: list[int]) -> Iterator[None]:
+    """SIGTERM within is Ctrl-C, and put down in `came`; a second one ends the process at once.
+
+    What `torchrun` started ends at once in any case: where one of its processes failed, the others wait for it in vain.
+    """
+
+    def interrupt(number: int, _: object) -> None:
+        if came:
+            os._exit(TERMINATED)
+        came.append(number)
+        raise KeyboardInterrupt
+
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _error_line(error: CobaltError) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +157,23 @@ def test_a_shard_of_the_right_size_with_wrong_bytes_is_one_line(
     said = capsys.readouterr().err
     if status or verb == "verify":  # the others may not need what is damaged
         assert status == (1 if verb == "verify" else 2) and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_is_stopped_from_outside_says_how_to_go_on(number: int, status: int, tmp_path: Path) -> None:
+    os.mkfifo(tests := tmp_path / "tests.jsonl")
+    (program := tmp_path / "program.py").write_text("print(1)")
+    running = subprocess.Popen(
+        [sys.executable, "-c", "from cli import main; main()", "sandbox", "run", str(program), "--tests", str(tests)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "PATH": ""},
+    )
+    with tests.open("w"):  # opens when the command reads
+        running.send_signal(number)
+        said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (status, ("", "cobalt: interrupted: give the same command again to go on\n"))
 
 
 def test_a_reader_that_goes_away_is_told_nothing(dataset: str) -> None:

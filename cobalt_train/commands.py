@@ -24,14 +24,12 @@ from cobalt_data.commands.options import (
     TemplateName,
 )
 from cobalt_data.console import Screen, moment
+from cobalt_data.errors import CobaltError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 RUN, EXPORT = "run", "export"
-INTERRUPTED = (
-    "interrupted: what was saved is whole; give the same command with --resume to go on from the last checkpoint"
-)
 
 
 class TrainOrExport(TyperGroup):
@@ -101,12 +99,15 @@ def train(
     version = open_version(dataset)
     if dry_run:
         from cobalt_train.plan import plan
+        from cobalt_train.ranks import place
         from cobalt_train.reporting import plan_lines
 
         expected = asdict(plan(settings, version, model))
-        screen.result(expected | {"settings": asdict(settings)}, *plan_lines(expected, asdict(settings)))
+        if place()[0] == 0:
+            screen.result(expected | {"settings": asdict(settings)}, *plan_lines(expected, asdict(settings)))
         return
 
+    from cobalt_train.checkpoint import saying_how_to_go_on
     from cobalt_train.ranks import join, leave
     from cobalt_train.reporting import draw_curve, step_line, time_left
     from cobalt_train.tracking import require_trackers, tracking
@@ -117,7 +118,7 @@ def train(
     if not ranks.writes:  # of several processes one speaks
         screen, track = Screen(quiet=True), None
     require_trackers(track or ())
-    with Pool(backend=backend) as pool, screen.bar("training", INTERRUPTED) as show:
+    with Pool(backend=backend) as pool, screen.bar("training") as show, saying_how_to_go_on(output):
         trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
         with tracking(track or (), output, asdict(settings), trainer.next_step) as tracked:
 
@@ -130,13 +131,13 @@ def train(
     leave()
     if not ranks.writes:
         return
-    curve = draw_curve(result.metrics)
-    screen.result(
-        {**asdict(result), "curve": curve},
-        f"{result.steps} steps; metrics in {result.metrics}, completions to read in {result.samples}",
-        f"learning curve in {curve}",
-        str(result.checkpoint),
-    )
+    told = f"{result.steps} steps; metrics in {result.metrics}, completions to read in {result.samples}"
+    try:
+        curve = draw_curve(result.metrics)
+    except CobaltError:
+        screen.result({**asdict(result), "curve": None}, told, str(result.checkpoint))
+        raise
+    screen.result({**asdict(result), "curve": curve}, told, f"learning curve in {curve}", str(result.checkpoint))
 
 
 @training.command(EXPORT)

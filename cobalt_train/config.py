@@ -255,9 +255,21 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
 
 
 def with_engine(config: TrainConfig, processes: int) -> TrainConfig:
-    """With the engine that `auto` means in a run of so many processes: vllm takes neither adapters nor several of them."""
+    """With the engine that `auto` means in a run of so many processes. Raises InputError for what that engine does not take."""
     only_embedded = config.engine == "auto" and (config.lora_rank or processes > 1)
-    return replace(config, engine="transformers" if only_embedded else choose_engine(config.engine))
+    chosen = replace(config, engine="transformers" if only_embedded else choose_engine(config.engine))
+    if config.lora_rank and processes > 1:
+        raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
+    if chosen.engine == "vllm":
+        if config.lora_rank:
+            raise InputError("engine vllm does not take adapters yet: set engine = transformers, or lora_rank = 0")
+        if processes > 1:
+            raise InputError("engine vllm does not share a run of several processes yet: set engine = transformers")
+    elif config.engine_memory_share is not None or config.sleep_level:
+        raise InputError(
+            "engine transformers shares no memory and sleeps by itself: leave out engine_memory_share and sleep_level"
+        )
+    return chosen
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

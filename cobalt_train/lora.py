@@ -52,10 +52,16 @@ def _targets(model: Any, wanted: str) -> str | list[str]:
     if wanted == ALL_LINEAR:
         return wanted
     targets = [target.strip() for target in wanted.split(",")]
-    names = [f".{name}" for name, _ in model.named_modules()]
     for target in targets:
-        if not any(name.endswith(f".{target}") for name in names):
+        named = [module for name, module in model.named_modules() if target and f".{name}".endswith(f".{target}")]
+        if not named:
             raise InputError(f"lora_targets is {wanted!r}: the model has no module {target!r}; {ALL_LINEAR} takes all")
+        for module in named:
+            if getattr(getattr(module, "weight", None), "ndim", 0) != 2:  # an adapter stands beside a matrix
+                raise InputError(
+                    f"lora_targets is {wanted!r}: {target!r} is a {type(module).__name__}, not a linear layer; "
+                    f"{ALL_LINEAR} takes all"
+                )
     return targets
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from cobalt_data.dataset import Version
-from cobalt_data.engines.transformers import context_limit
-from cobalt_data.models import load_skeleton, resolve_model
+from cobalt_data.engines import engine_class
+from cobalt_data.models import resolve_model
 from cobalt_data.split import TRAIN, VALIDATION
 from cobalt_data.tokens import token_counter
 from cobalt_train.algorithms import online_template
 from cobalt_train.config import TrainConfig, with_engine
-from cobalt_train.lora import adapt
 from cobalt_train.prompts import PromptSet, groups_per_step, load_problems, load_prompts, longest_prompt, total_steps
+from cobalt_train.ranks import place
 from cobalt_train.rewarding import load_reward
+from cobalt_train.skeleton import context_of, fitting_skeleton
 
 BYTES = {"float32": 4, "bfloat16": 2}
 
@@ -48,20 +47,18 @@ class Plan:
 
 
 def plan(config: TrainConfig, version: Version, model: str) -> Plan:
-    """Raises InputError where `Trainer` would, for reasons of the dataset, the reward or the model's name and shape."""
+    """Raises as `Trainer` would, for reasons of the dataset, the reward, the engine or the model's name and shape."""
     load_reward(config.reward)
-    config = with_engine(config, processes=1)
     resolved = resolve_model(model)
-    network = load_skeleton(resolved)
+    config = with_engine(config, place()[1])
+    engine_class(config.engine)
+    network = fitting_skeleton(config, resolved)
     prompts = _prompts(config, version, model, network.config, TRAIN)
     if config.eval_every:
         _prompts(config, version, model, network.config, VALIDATION)
-    bare = sum(weight.numel() for weight in network.parameters())
-    if config.lora_rank:
-        with torch.device("meta"):
-            adapt(network, config, resolved.path)
     parameters = sum(weight.numel() for weight in network.parameters())
-    trained = parameters - bare if config.lora_rank else parameters
+    trained = sum(weight.numel() for weight in network.parameters() if weight.requires_grad)
+    bare = parameters - trained if config.lora_rank else parameters
     reference = bare if config.kl_coefficient else 0
     groups = groups_per_step(config, len(prompts.by_id))
     turns = 1 if config.algo == "cobalt" else config.turns
@@ -92,10 +89,7 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
 
 def _prompts(config: TrainConfig, version: Version, model: str, shape: Any, side: str) -> PromptSet[Any]:
     """Those of a side, as the algorithm will find them."""
-    context = (
-        context_limit(shape) if config.engine == "transformers" else shape.get_text_config().max_position_embeddings
-    )
-    limit, count_tokens = longest_prompt(config, context), token_counter(model)
+    limit, count_tokens = longest_prompt(config, context_of(config, shape)), token_counter(model)
     if config.algo == "cobalt":
         return load_prompts(version, count_tokens, limit, side)
     return load_problems(version, online_template(version, model, config), count_tokens, limit, side)

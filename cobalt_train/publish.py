@@ -7,8 +7,11 @@ the checkpoint's own record. Optimizer states stay behind.
 from __future__ import annotations
 
 import json
+import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,12 @@ from huggingface_hub import ModelCardData
 from cobalt_data.errors import InputError
 from cobalt_data.hub import hub
 from cobalt_data.models import EMBEDDED, EMBEDDED_REPOSITORY, load_model, load_tokenizer, resolve_model
-from cobalt_data.references import HubReference
+from cobalt_data.references import HubReference, refuse_among_versions
 from cobalt_data.staging import clear_disk_errors
 from cobalt_train.checkpoint import STATE
 from cobalt_train.config import DTYPES, TrainConfig
 from cobalt_train.journal import lines_up_to
-from cobalt_train.reporting import CURVE_NAME, draw_curve
+from cobalt_train.reporting import CURVE_NAME, learning_curve
 
 COMMIT_LENGTH = 40
 CARD_NAME = "README.md"
@@ -58,18 +61,19 @@ def publish_model(
         raise InputError("there is no place to export to: give a directory with -o, or a repository with --push")
     if dtype not in DTYPES:
         raise InputError(f"dtype is {dtype!r}: use one of {', '.join(DTYPES)}")
-    if output is not None and output.exists():
-        raise InputError(f"{output} is there already: choose another directory, or remove it")
+    if output is not None:
+        refuse_among_versions(output, "-o")
+        if output.exists():
+            raise InputError(f"{output} is there already: choose another directory, or remove it")
     target = HubReference(repository) if repository else None
     resolved = resolve_model(source)
     facts = _facts(source, resolved.path)
-    beside = output.parent if output is not None else None
-    if beside is not None:
-        beside.mkdir(parents=True, exist_ok=True)
-    with clear_disk_errors(output or Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(dir=beside) as scratch:
-        made = Path(scratch) / "model"
-        load_model(resolved, dtype).save_pretrained(made)
-        load_tokenizer(resolved).save_pretrained(made)
+    model, tokenizer = load_model(resolved, dtype), load_tokenizer(resolved)
+    with clear_disk_errors(output or Path(os.environ.get("TMPDIR", "/tmp"))), _scratch_beside(output) as scratch:
+        made = scratch / "model"
+        with _disk_errors_as_such():
+            model.save_pretrained(made)
+            tokenizer.save_pretrained(made)
         metrics = _copy_metrics(resolved.path.parent / METRICS_NAME, made / METRICS_NAME, facts["step"])
         name = target.repository if target else resolved.path.parent.name
         (made / CARD_NAME).write_text(render_model_card(name, facts, metrics, licence), encoding="utf-8")
@@ -77,6 +81,27 @@ def publish_model(
         if output is not None:
             made.rename(output)
     return PublishedModel(output, url, facts["step"])
+
+
+@contextmanager
+def _scratch_beside(output: Path | None) -> Iterator[Path]:
+    """A directory from which one rename leads to `output`; where there is none, one for temporary files."""
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent if output is not None else None) as scratch:
+        yield Path(scratch)
+
+
+@contextmanager
+def _disk_errors_as_such() -> Iterator[None]:
+    """The libraries that write weights and tokenizers raise errors of their own, whose text alone holds the system's number."""
+    try:
+        yield
+    except Exception as error:
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        if isinstance(error, OSError) or told is None:
+            raise
+        raise OSError(int(told[1]), os.strerror(int(told[1]))) from None
 
 
 def _facts(source: str, checkpoint: Path) -> dict[str, Any]:
@@ -92,7 +117,7 @@ def _copy_metrics(journal: Path, copy: Path, last_step: int) -> list[dict[str, A
     lines = lines_up_to(journal, last_step)
     if lines:
         copy.write_bytes(b"".join(lines))
-        draw_curve(copy)
+        copy.with_name(CURVE_NAME).write_bytes(learning_curve(copy))
     return [json.loads(line) for line in lines]
 
 

@@ -61,10 +61,15 @@ class Ranks:
             dist.barrier()
 
 
+def place() -> tuple[int, int]:
+    """Which process this is of how many, as `torchrun` says; without it, the first of one."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def join() -> Ranks:
     """This process among those that `torchrun` started, on a GPU where there is one."""
     on_gpu = torch.cuda.is_available()
-    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    rank, size = place()
     if size == 1:
         return Ranks("cuda" if on_gpu else "cpu")
     device = f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu else "cpu"

@@ -9,8 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
-from cobalt_data.charts import curve_picture, write_picture
+from cobalt_data.charts import curve_picture
 from cobalt_data.console import clock
+from cobalt_data.errors import CobaltError
+from cobalt_data.staging import write_whole
 from cobalt_train.evaluation import HackRate, TurnScore
 
 CURVE_NAME = "learning-curve.png"
@@ -26,11 +28,22 @@ CURVES = {
 }
 
 
-def draw_curve(metrics: Path) -> Path:
-    """Draws a run's figures beside its metrics (JSON lines, one a step) and says where."""
-    picture = metrics.with_name(CURVE_NAME)
+def learning_curve(metrics: Path) -> bytes:
+    """The picture of a run's figures, from its metrics (JSON lines, one a step)."""
     with metrics.open(encoding="utf-8") as lines:
-        write_picture(curve_picture([json.loads(line) for line in lines], CURVES), picture)
+        return curve_picture([json.loads(line) for line in lines], CURVES)
+
+
+def draw_curve(metrics: Path) -> Path:
+    """Draws the figures of a finished run beside its metrics and says where. Raises CobaltError if the disk refuses."""
+    picture = metrics.with_name(CURVE_NAME)
+    try:
+        write_whole(picture, learning_curve(metrics))
+    except OSError as error:
+        raise CobaltError(
+            f"{picture}: cannot be written ({error.strerror}); the run is whole, only its picture is missing: make room, "
+            "then `cobalt train export` draws it beside the model"
+        ) from None
     return picture
 
 

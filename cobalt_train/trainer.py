@@ -40,6 +40,7 @@ from cobalt_train.lora import adapt, restore_adapter
 from cobalt_train.metrics import step_metrics, step_samples
 from cobalt_train.prompts import groups_per_step, total_steps
 from cobalt_train.ranks import Ranks, join, whole_weights
+from cobalt_train.skeleton import fitting_skeleton
 from cobalt_train.validation import validate
 from sandbox import Pool
 
@@ -82,8 +83,7 @@ class Trainer:
         self._ranks = ranks = join()
         resolved = resolve_model(model)
         self._config = config = with_engine(config, ranks.size)
-        if config.lora_rank and ranks.size > 1:
-            raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
+        fitting_skeleton(config, resolved)
         self.engine = _open_engine(config, resolved, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._validation = open_algorithm(version, self.engine, pool, config, VALIDATION) if config.eval_every else None
@@ -205,10 +205,6 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
     """The engine that completions are drawn with; it is handed the weights before the first."""
     engine = engine_class(config.engine)
     if config.engine == "vllm":
-        if config.lora_rank:
-            raise InputError("engine vllm does not take adapters yet: set engine = transformers, or lora_rank = 0")
-        if ranks.size > 1:
-            raise InputError("engine vllm does not share a run of several processes yet: set engine = transformers")
         return engine(
             resolved,
             dtype=config.engine_dtype,
@@ -216,10 +212,6 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
             max_model_len=config.max_prompt_tokens + config.max_tokens,
             trains=True,
             sleep_level=config.sleep_level,
-        )
-    if config.engine_memory_share is not None or config.sleep_level:
-        raise InputError(
-            "engine transformers shares no memory and sleeps by itself: leave out engine_memory_share and sleep_level"
         )
     served = load_model(resolved, config.engine_dtype)
     if config.lora_rank:

@@ -31,11 +31,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 5:
-            raise InputError(f"sampling.temperature is {self.temperature}: give a number in [0, 5]")
+            raise InputError(f"temperature is {self.temperature}: give a number in [0, 5]")
         if not 0 < self.top_p <= 1:
-            raise InputError(f"sampling.top_p is {self.top_p}: give a number in (0, 1]")
+            raise InputError(f"top_p is {self.top_p}: give a number in (0, 1]")
         if self.max_tokens < 1:
-            raise InputError(f"sampling.max_tokens is {self.max_tokens}: give at least 1")
+            raise InputError(f"max_tokens is {self.max_tokens}: give at least 1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class TransformersEngine(TokenEngine):
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, revision: str) -> None:
         """Serves `model` as it is, in its dtype and on its device; the caller may share it and change its weights."""
-        _refuse_foreign_layers(model, name)
+        refuse_foreign_layers(model, name)
         context = context_limit(model.config)
         ends = stop_ids(tokenizer, model.generation_config)
         super().__init__(tokenizer, name=name, revision=revision, context=context, stop_ids=ends)
@@ -109,7 +109,8 @@ def context_limit(config: Any) -> int:
     return min(positions, getattr(text, "sliding_window", None) or positions)
 
 
-def _refuse_foreign_layers(model: Any, name: str) -> None:
+def refuse_foreign_layers(model: Any, name: str) -> None:
+    """Raises InputError, naming the model, if rows of a batch would meet in its layers."""
     kinds = set(getattr(model.config.get_text_config(), "layer_types", None) or []) - ATTENTION_LAYERS
     if kinds or not getattr(model, "_supports_attention_backend", False):
         raise InputError(

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -161,9 +162,18 @@ def test_directories_that_hold_no_model_are_told(tmp_path, checkpoint):
     assert "\n" not in str(caught.value)
 
 
-def test_a_checkpoint_without_all_of_its_weights_is_refused(checkpoint):
+@pytest.mark.parametrize(
+    ("norm", "said"),
+    [(None, r"lacks weights: model\.norm\.weight"), (torch.ones(5), r"weights of other shapes .*model\.norm\.weight")],
+)
+def test_a_checkpoint_without_all_of_its_weights_is_refused_in_one_line(checkpoint, norm, said, capfd):
     weights = load_file(checkpoint / "model.safetensors")
     del weights["model.norm.weight"]
-    save_file(weights, checkpoint / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"lacks weights: model\.norm\.weight"):
+    save_file(
+        weights | ({} if norm is None else {"model.norm.weight": norm}),
+        checkpoint / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    with pytest.raises(InputError, match=said):
         load_model(resolve_model(str(checkpoint)), "float32")
+    assert capfd.readouterr().err == ""

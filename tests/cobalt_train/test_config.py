@@ -79,6 +79,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ({"verpo_sigma": 0.0}, "verpo_sigma is 0.0"),
         ({"top_p": 0.9}, "top_p is 0.9: training needs 1.0"),
         ({"temperature": 0.0}, "temperature is 0"),
+        ({"temperature": 9.0}, "^temperature is 9.0: give a number in"),
         ({"group_size": 1}, "group_size is 1: give at least 2"),
         ({"steps": 0}, "steps is 0"),
         ({"seed": 2**64}, f"seed is {2**64}: give an integer in"),

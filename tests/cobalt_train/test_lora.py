@@ -75,9 +75,19 @@ def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_ll
     }
 
 
-def test_targets_that_the_model_lacks_are_named(tiny_llama):
-    with pytest.raises(InputError, match="lora_targets is 'nowhere'"):
-        adapt(tiny_llama, replace(CONFIG, lora_targets="nowhere"), Path("base"))
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ("nowhere", "the model has no module 'nowhere'; all-linear takes all"),
+        ("", "the model has no module ''; all-linear"),
+        ("q_proj,", "the model has no module ''; all-linear"),
+        ("q_proj,mlp", "'mlp' is a LlamaMLP, not a linear layer; all-linear takes all"),
+        ("norm", "'norm' is a LlamaRMSNorm, not a linear layer"),
+    ],
+)
+def test_targets_that_cannot_be_adapted_are_named(tiny_llama, targets, said):
+    with pytest.raises(InputError, match=f"^lora_targets is '{targets}': {said}"):
+        adapt(tiny_llama, replace(CONFIG, lora_targets=targets), Path("base"))
     with pytest.raises(InputError, match="lora_targets is 'q_proj, nowhere': the model has no module 'nowhere'"):
         adapt(tiny_llama, replace(CONFIG, lora_targets="q_proj, nowhere"), Path("base"))
 

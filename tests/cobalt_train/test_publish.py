@@ -2,15 +2,16 @@
 
 import json
 import re
+import tempfile
 
 import pytest
 import torch
 from hub_server import READER
 from huggingface_hub import ModelCard, snapshot_download
-from toy import CONFIG
+from toy import CONFIG, no_file_longer_than
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cobalt_data.errors import HubError, InputError
+from cobalt_data.errors import CobaltError, HubError, InputError
 from cobalt_train.publish import publish_model, render_model_card
 from cobalt_train.trainer import Trainer
 
@@ -88,6 +89,18 @@ def test_a_public_repository_is_not_written_by_somebody_who_wants_it_private(hub
     publish_model(str(run), repository="me/model", private=False)
     with pytest.raises(InputError, match="everybody can read it"):
         publish_model(str(run), repository="me/model")
+
+
+@pytest.mark.parametrize("given", [{"output": "model"}, {"repository": "me/model"}])
+def test_a_full_disk_is_one_line_and_leaves_nothing(given, hub, run, tmp_path, monkeypatch):
+    (scratch := tmp_path / "scratch").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    given = {**given, "output": tmp_path / given["output"]} if "output" in given else given
+    before = sorted(tmp_path.rglob("*"))
+    with no_file_longer_than(10_000), pytest.raises(CobaltError, match=r"nothing was changed") as refused:
+        publish_model(str(run), **given, dtype="float32")
+    assert "\n" not in str(refused.value) and not isinstance(refused.value, InputError | HubError)
+    assert sorted(tmp_path.rglob("*")) == before and not hub.repositories
 
 
 @pytest.mark.parametrize(

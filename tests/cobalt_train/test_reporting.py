@@ -3,6 +3,10 @@
 import json
 from dataclasses import asdict
 
+import pytest
+from toy import no_file_longer_than
+
+from cobalt_data.errors import CobaltError
 from cobalt_train.config import TrainConfig, load_config
 from cobalt_train.reporting import CURVE_NAME, draw_curve, plan_lines, time_left
 
@@ -23,6 +27,14 @@ def test_the_picture_of_a_run_lies_beside_its_metrics(tmp_path):
     assert draw_curve(metrics) == tmp_path / CURVE_NAME
     assert (tmp_path / CURVE_NAME).read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == [CURVE_NAME, "metrics.jsonl"]
+
+
+def test_a_picture_that_finds_no_room_is_one_line_that_says_the_run_is_whole(tmp_path):
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"step": 1, "reward": 0.5}\n')
+    with no_file_longer_than(100), pytest.raises(CobaltError, match="the run is whole, only its picture") as refused:
+        draw_curve(metrics)
+    assert "\n" not in str(refused.value) and list(tmp_path.iterdir()) == [metrics]
 
 
 def test_the_time_left_is_that_of_the_remaining_steps():

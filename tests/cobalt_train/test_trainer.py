@@ -12,6 +12,7 @@ from toy import CONFIG
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cobalt_train import rollout
+from cobalt_train.checkpoint import saying_how_to_go_on
 from cobalt_train.scoring import Scorer
 from cobalt_train.trainer import Trainer
 
@@ -123,6 +124,14 @@ def test_a_run_interrupted_before_its_first_checkpoint_begins_again(train):
         train("parts", steps=2, save_every=2, progress=interrupt)
     _, parts = train("parts", steps=2, save_every=2, resume=True)
     assert timeless(parts.metrics) == timeless(whole.metrics)
+
+
+def test_ctrl_c_tells_of_resume_only_where_there_is_something_to_resume(tmp_path):
+    for begun, said in ((False, "nothing was written, give the same command again"), (True, "with --resume to go on")):
+        if begun:
+            (tmp_path / "run.json").touch()
+        with pytest.raises(KeyboardInterrupt, match=said), saying_how_to_go_on(tmp_path):
+            raise KeyboardInterrupt
 
 
 def test_the_calls_of_the_engine_in_a_step_do_not_change_what_is_drawn(train, monkeypatch):

@@ -1,16 +1,14 @@
 """What a run refuses, each with one line; and that what was there before stays."""
 
 import json
-import resource
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 import toy
 
-from cobalt_data import engines
-from cobalt_data.dataset import open_version
 from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.models import checkpoint_directory
 from cobalt_train.plan import plan
@@ -157,16 +155,31 @@ def test_an_engine_with_other_weights_than_the_trainer_stops_the_run_at_its_firs
 def test_a_full_disk_at_a_checkpoint_is_one_line_and_leaves_the_earlier_one(trainer, tmp_path):
     first = trainer(steps=1).run().checkpoint
     again = trainer(resume=True)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, hard))
-    try:
-        with pytest.raises(CobaltError, match="checkpoint cannot be written") as stopped:
-            again.run()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with toy.no_file_longer_than(30_000), pytest.raises(CobaltError, match="checkpoint cannot be written") as stopped:
+        again.run()
     assert "\n" not in str(stopped.value)
     assert [path.name for path in sorted((tmp_path / "run").glob("*checkpoint-*"))] == [first.name]
     assert trainer(resume=True).run().checkpoint.name == "checkpoint-000002"
+
+
+def test_what_is_only_called_like_a_checkpoint_is_neither_taken_for_one_nor_removed(trainer, tmp_path):
+    trainer(steps=1).run()
+    strangers = [tmp_path / "run" / f"checkpoint-{name}" for name in ("old", "abc", "12", "000000-mine")]
+    for stranger in strangers:
+        stranger.mkdir()
+    (tmp_path / "run" / "checkpoint-best").write_text("a note")
+    last = trainer(steps=3, keep_last=1, resume=True).run().checkpoint
+    assert (last.name, checkpoint_directory(tmp_path / "run")) == ("checkpoint-000003", last)
+    kept = {*strangers, tmp_path / "run" / "checkpoint-best", last}
+    assert set((tmp_path / "run").glob("checkpoint-*")) == kept
+
+
+@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
+def test_what_lies_where_a_checkpoint_is_due_is_named_at_once(trainer, tmp_path, make):
+    trainer(steps=1).run()
+    make(tmp_path / "run" / "checkpoint-000009")
+    with pytest.raises(InputError, match=r"checkpoint-000009 is no checkpoint, though .*: move it elsewhere, then res"):
+        trainer(resume=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"torn", b"PK\x03\x04 torn"])
@@ -251,30 +264,3 @@ def test_a_sandbox_that_fails_altogether_leaves_a_step_without_rewards(trainer, 
     (row,) = (json.loads(line) for line in result.metrics.read_text().splitlines())
     assert (row["masked_rows"], row["dead_groups"], row["trained_tokens"], row["reward"]) == (24, 3, 0, None)
     assert result.samples.read_text() == ""
-
-
-def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_version):
-    expected = plan(CONFIG, open_version(toy_version.dataset), toy_model)
-    assert (expected.steps, expected.groups_per_step, expected.completions_per_step) == (2, 3, 24)
-    assert expected.plain_tokens - expected.forward_tokens == 7 * expected.prompt_tokens > 0
-    assert expected.weight_bytes == expected.parameters * (16 + 4)
-    assert (expected.engine, expected.epochs, expected.trained_parameters) == (
-        engines.choose_engine("auto"),
-        2.0,
-        expected.parameters,
-    )
-
-
-def test_the_plan_of_more_prompts_than_there_are_is_that_of_all(toy_model, toy_version):
-    config = replace(CONFIG, steps=None, epochs=2, prompts_per_step=128, optimizer_steps=5)
-    expected = plan(config, toy_version, toy_model)
-    assert (expected.steps, expected.epochs, expected.groups_per_step, expected.updates_per_step) == (2, 2.0, 3, 3)
-
-
-def test_the_plan_refuses_what_the_run_would(toy_model, toy_version, tmp_path):
-    with pytest.raises(InputError, match="no prompts in the split validation"):
-        plan(replace(CONFIG, eval_every=1), toy_version, toy_model)
-    shutil.copytree(toy_model, tmp_path / "broken")
-    (tmp_path / "broken" / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"model '.*broken' cannot be read"):
-        plan(CONFIG, toy_version, str(tmp_path / "broken"))

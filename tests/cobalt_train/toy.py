@@ -1,6 +1,8 @@
-"""Settings with which the toy model learns within a second, and a pool that fails now and then."""
+"""Settings with which the toy model learns within a second, a disk that is full, and a pool that fails now and then."""
 
+import resource
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from cobalt_data.errors import SandboxError
 from cobalt_train.config import TrainConfig
@@ -18,6 +20,17 @@ CONFIG = TrainConfig(
     compute_dtype="float32",
     engine_dtype="float32",
 )
+
+
+@contextmanager
+def no_file_longer_than(size):
+    """A disk that refuses what is longer (bytes), as a full one does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class UnreliablePool:

@@ -21,7 +21,7 @@ from huggingface_hub import ModelCardData
 from cobalt_data.errors import InputError
 from cobalt_data.hub import hub
 from cobalt_data.models import EMBEDDED, EMBEDDED_REPOSITORY, load_model, load_tokenizer, resolve_model
-from cobalt_data.references import HubReference, refuse_among_versions
+from cobalt_data.references import HubReference, refuse_among_versions, refuse_unwritable
 from cobalt_data.staging import clear_disk_errors
 from cobalt_train.checkpoint import STATE
 from cobalt_train.config import DTYPES, TrainConfig
@@ -62,9 +62,10 @@ def publish_model(
     if dtype not in DTYPES:
         raise InputError(f"dtype is {dtype!r}: use one of {', '.join(DTYPES)}")
     if output is not None:
-        refuse_among_versions(output, "-o")
         if output.exists():
             raise InputError(f"{output} is there already: choose another directory, or remove it")
+        refuse_among_versions(output, "-o")
+        refuse_unwritable(output, "-o")
     target = HubReference(repository) if repository else None
     resolved = resolve_model(source)
     facts = _facts(source, resolved.path)

@@ -3,20 +3,24 @@
 The language-model head is fused with the choice of a token, a block of positions at a time, and computed again in the
 backward pass: at most `BLOCK_ELEMENTS` logits exist at once, whatever N is. Logits, their normaliser and the sums over
 blocks are float32 (float64 for float64 inputs) even under autocast: logits rounded to bfloat16 bias the log-probabilities
-by several per cent of a ratio, which is as much as a clip range. Only the matrix products of the backward pass, which
-yield gradients, take autocast's type.
+by several per cent of a ratio, which is as much as a clip range. Only what the matrix products of the backward pass yield,
+gradients, takes autocast's type.
 
 The loss stays outside (`cobalt_train.objectives`): a second, fused copy of a loss is what drifts from the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 
 BLOCK_ELEMENTS = 1 << 24  # 64 MiB of float32 logits, of which a few copies exist
+
+ROWS_ADDED = 1 << 10
 
 
 def chosen_logprobs(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -35,7 +39,7 @@ class _ChosenLogprobs(torch.autograd.Function):
         backward_dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
         logprobs = hidden.new_empty(len(hidden), dtype=accumulation_dtype(hidden.dtype))
         entropies, normalisers = torch.empty_like(logprobs), torch.empty_like(logprobs)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(device, enabled=False), _products_as(backward_dtype):
             wide_head = head.to(logprobs.dtype)
             space, more_space = (_space(hidden, head, logprobs.dtype) for _ in range(2))
             for rows in _blocks(hidden, head):
@@ -68,13 +72,32 @@ class _ChosenLogprobs(torch.autograd.Function):
             narrow_d_logits = narrow_logits.copy_(d_logits)
             d_hidden[rows] = (narrow_d_logits @ narrow_head).to(hidden.dtype)
             if d_head is not None:
-                d_head += torch.mm(narrow_d_logits.T, narrow, out=d_head_of_block)
+                _add(d_head, torch.mm(narrow_d_logits.T, narrow, out=d_head_of_block))
         return d_hidden, d_head if d_head is None else d_head.to(head.dtype), None, None
 
 
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type that sums are kept in: float32, and float64 for float64."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+@contextmanager
+def _products_as(dtype: torch.dtype | None) -> Iterator[None]:
+    """On a CPU, factors of float32 products may be rounded to bfloat16 where this is autocast's type; their sums never are."""
+    setting = torch.backends.mkldnn.matmul
+    before = setting.fp32_precision
+    if dtype == torch.bfloat16:
+        setting.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        setting.fp32_precision = before
+
+
+def _add(total: Tensor, narrow: Tensor) -> None:
+    """`total += narrow`, some rows at a time: a sum of two types makes a copy of the narrow one."""
+    for rows, more in zip(total.split(ROWS_ADDED), narrow.split(ROWS_ADDED), strict=True):
+        rows += more
 
 
 def _space(hidden: Tensor, head: Tensor, dtype: torch.dtype) -> Tensor:

@@ -49,7 +49,8 @@ def _invert(probabilities: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
 
     First the block of tokens is found, then the token in it: adding up all of a row in float64 costs a tenth of a step.
     """
-    blocks = F.pad(probabilities, (0, -probabilities.shape[-1] % BLOCK)).unflatten(-1, (-1, BLOCK))
+    missing = -probabilities.shape[-1] % BLOCK
+    blocks = (F.pad(probabilities, (0, missing)) if missing else probabilities).unflatten(-1, (-1, BLOCK))
     masses = blocks.sum(dim=-1).double()
     above = masses.cumsum(dim=-1)
     mass = above[:, -1:]

@@ -8,11 +8,14 @@ first, join the hashes, then pick the rows (a grouping with large payloads runs 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
 
 import duckdb
+
+from cobalt_data.errors import CobaltError
 
 MEMORY_LIMIT = "2GB"
 HELD_OUT_FIRST = "CASE split WHEN 'train' THEN 2 WHEN 'unsplit' THEN 2 WHEN 'validation' THEN 1 ELSE 0 END"
@@ -20,7 +23,7 @@ HELD_OUT_FIRST = "CASE split WHEN 'train' THEN 2 WHEN 'unsplit' THEN 2 WHEN 'val
 
 @contextlib.contextmanager
 def open_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose spill directory lives as long as the block."""
+    """A connection whose spill directory lives as long as the block. Raises CobaltError where neither memory nor that suffices."""
     with tempfile.TemporaryDirectory(prefix="cobalt-duckdb-") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": MEMORY_LIMIT,
@@ -30,4 +33,12 @@ def open_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
         }
         with duckdb.connect(":memory:", config=settings) as connection:
             connection.execute("SET enable_progress_bar = false")  # it would be printed among the results of a command
-            yield connection
+            try:
+                yield connection
+            except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+                if isinstance(error, duckdb.IOException) and os.strerror(errno.ENOSPC) not in str(error):
+                    raise
+                raise CobaltError(
+                    f"{tempfile.gettempdir()}: no room for what does not fit into {MEMORY_LIMIT} of memory; nothing was changed, "
+                    "make room there, or name another place in TMPDIR"
+                ) from None

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from cobalt_data.minhash import band_width, bands
 from cobalt_data.shingles import Numbers64, Places, Shingles, count_up, distinct, jaccard, shares_found, shingles_of
+from cobalt_data.staging import clear_disk_errors
 
 TEXTS_PER_CHUNK = 1024
 SHINGLES_PER_BATCH = 1 << 19
@@ -48,7 +50,8 @@ class Sketches:
     """What is known of the texts added so far; row i is the i-th item. NumPy lets go of the interpreter, so threads serve."""
 
     def __init__(self, directory: str, threads: ThreadPoolExecutor, size: int, threshold: float) -> None:
-        self.file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  closed with the block of `open_sketches`
+        self.file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115  closed with the block of `open_sketches`
+        self._directory = Path(directory)
         self._threads = threads
         self._size = size
         self._width = band_width(threshold)
@@ -88,7 +91,6 @@ class Sketches:
         """(bands, items)"""
         while self._pending:
             self._store()
-        self.file.flush()
         self._starts = np.r_[0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *self._counts]))]
         self._units = _joined(self._units_of_chunks)
         return np.concatenate(self._bands, axis=1) if self._bands else np.zeros((1, 0), np.uint64)
@@ -139,7 +141,10 @@ class Sketches:
 
     def _store(self) -> None:
         sketch = self._pending.popleft().result()
-        self.file.write(sketch.shingles.values.data.cast("B"))
+        rest = sketch.shingles.values.data.cast("B")
+        with clear_disk_errors(self._directory):
+            while rest:  # nothing is buffered: what finds no room would be written once more when the file is closed
+                rest = rest[self.file.write(rest) :]
         self._bands.append(sketch.bands)
         self._counts.append(np.diff(sketch.shingles.starts))
         self._units_of_chunks.append(sketch.units)

@@ -64,4 +64,4 @@ def _collect_and_kill(directory: Path) -> None:
 
 
 def _kept_units(directory: Path) -> list[Path]:
-    return [file for file in directory.glob("made/runs/*/*.json") if file.name != "plan.json"]
+    return [file for file in directory.glob("made/runs/*/[!.]*.json") if file.name != "plan.json"]

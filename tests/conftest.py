@@ -1,6 +1,9 @@
 """What tests of several packages share."""
 
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +23,19 @@ def bubblewrap() -> Iterator[Pool]:
         pytest.skip(str(error))
     with pool:
         yield pool
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], check=True)
+    yield disk
+    # Lazily: after a test that failed, pytest keeps what it had open.
+    subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 @pytest.fixture

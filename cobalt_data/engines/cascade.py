@@ -1,8 +1,7 @@
 """Keys and values of a call, and the attention over them.
 
 A row being decoded attends to two places: the prefix that it shares with other rows, kept once, and its own tokens, kept in
-its slot. The queries of all rows with one prefix meet it in a single matrix product. Each part yields its output and the
-logarithm of its softmax denominator, and the two merge exactly.
+its slot. The queries of all rows with one prefix meet it in a single matrix product. One softmax goes over both parts.
 
 A transformers model calls `cascade_attention` in every layer, as a registered attention function; what to attend to comes
 with the call as `attention_state`. Left out: sliding windows within the context, attention sinks and soft caps.
@@ -141,14 +140,15 @@ class Slots:
             if prefix is None:
                 weights[members] = torch.softmax(scores[members], -1).to(weights.dtype)
                 continue
-            queries = query[members].transpose(
-                0, 1
-            )  # (H_kv, R of the group, G, D), a head's keys with all of its queries
-            of_prefix = torch.bmm(queries.flatten(1, 2), prefix.keys[layer]).view(*queries.shape[:3], -1)
-            all_weights = torch.cat([of_prefix, scores[members].transpose(0, 1)], -1).softmax(-1).to(weights.dtype)
-            of_prefix, own = all_weights.split([len(prefix), scores.shape[-1]], -1)
-            weights[members] = own.transpose(0, 1)
-            shared[members] = torch.bmm(of_prefix.flatten(1, 2), prefix.values[layer]).view_as(queries).transpose(0, 1)
+            # (H_kv, R of the group, G, ...): a head's keys meet all of its queries at once
+            queries = query[members].transpose(0, 1)
+            prefix_scores = torch.bmm(queries.flatten(1, 2), prefix.keys[layer]).view(*queries.shape[:3], -1)
+            all_scores = torch.cat([prefix_scores, scores[members].transpose(0, 1)], -1)
+            all_weights = all_scores.softmax(-1).to(weights.dtype)
+            prefix_weights, own_weights = all_weights.split([len(prefix), scores.shape[-1]], -1)
+            weights[members] = own_weights.transpose(0, 1)
+            out = torch.bmm(prefix_weights.flatten(1, 2), prefix.values[layer])
+            shared[members] = out.view_as(queries).transpose(0, 1)
         return (_products(weights, values[:rows]) + shared).view(rows, 1, heads, width)
 
     def _widen(self, width: int) -> None:

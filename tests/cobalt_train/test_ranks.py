@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from toy import CONFIG
-from transformers import AutoModelForCausalLM
 
 from cobalt_data.errors import InputError
+from cobalt_data.models import load_model, resolve_model
 from cobalt_train.checkpoint import load_state
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures, total
@@ -54,14 +54,14 @@ def launch(toy_model, toy_version, tmp_path):
     return run
 
 
-def test_two_processes_train_as_one_does_and_one_goes_on(launch, toy_model, toy_version, pool, tmp_path):
+@pytest.mark.parametrize("lora_rank", [0, 4])
+def test_two_processes_train_as_one_does_and_one_goes_on(launch, toy_model, toy_version, pool, tmp_path, lora_rank):
     def alone(name, steps, **settings):
-        return Trainer(
-            replace(CONFIG, steps=steps), toy_version, toy_model, tmp_path / name, pool=pool, **settings
-        ).run()
+        config = replace(CONFIG, steps=steps, lora_rank=lora_rank)
+        return Trainer(config, toy_version, toy_model, tmp_path / name, pool=pool, **settings).run()
 
     whole = alone("whole", 3)
-    done = launch(tmp_path / "pair", "--steps", "2")
+    done = launch(tmp_path / "pair", "--steps", "2", "--set", f"lora_rank={lora_rank}")
     assert done.returncode == 0, done.stderr
     (said,) = done.stdout.splitlines()
     assert Path(json.loads(said)["checkpoint"]).is_dir()
@@ -70,8 +70,10 @@ def test_two_processes_train_as_one_does_and_one_goes_on(launch, toy_model, toy_
     for row, expected in zip(ours, theirs, strict=True):
         for name in ("loss", "reward", "kl", "entropy", "grad_norm", "mismatch_ratio", "trained_tokens"):
             assert row[name] == pytest.approx(expected[name], rel=1e-3, abs=1e-5), name
-    expected = AutoModelForCausalLM.from_pretrained(whole.checkpoint).state_dict()
-    for name, weight in AutoModelForCausalLM.from_pretrained(pair.checkpoint).state_dict().items():
+    expected, trained = (
+        load_model(resolve_model(str(run.checkpoint)), "float32").state_dict() for run in (whole, pair)
+    )
+    for name, weight in trained.items():
         torch.testing.assert_close(weight, expected[name], rtol=1e-3, atol=2e-4)
 
 

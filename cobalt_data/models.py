@@ -136,6 +136,17 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     return model.eval()
 
 
+@contextmanager
+def whole_directory(resolved: ResolvedModel) -> Iterator[Path]:
+    """Where the model lies with all of its weights: an adapter is added to its base, and written aside for as long as needed."""
+    if not (resolved.path / ADAPTER).is_file():
+        yield resolved.path
+        return
+    with tempfile.TemporaryDirectory(prefix="cobalt-model-") as aside:
+        load_model(resolved, "float32").save_pretrained(aside)
+        yield Path(aside)
+
+
 def load_skeleton(resolved: ResolvedModel) -> Any:
     """The model's modules and configuration, its weights without memory (on the meta device). Raises InputError."""
     import torch

@@ -259,8 +259,10 @@ def with_engine(config: TrainConfig, processes: int) -> TrainConfig:
     only_embedded = config.engine == "auto" and (config.lora_rank or processes > 1)
     chosen = replace(config, engine="transformers" if only_embedded else choose_engine(config.engine))
     if chosen.engine == "vllm":
-        if config.lora_rank:
-            raise InputError("engine vllm does not take adapters yet: set engine = transformers, or lora_rank = 0")
+        if config.lora_rank and config.sleep_level == 2:
+            raise InputError(
+                "sleep_level 2 drops the weights beside an adapter, which is handed over alone: use 0 or 1"
+            )
         if processes > 1:
             raise InputError("engine vllm does not share a run of several processes yet: set engine = transformers")
     elif config.engine_memory_share is not None or config.sleep_level:

@@ -83,8 +83,8 @@ class Trainer:
         self._ranks = ranks = join()
         resolved = resolve_model(model)
         self._config = config = with_engine(config, ranks.size)
-        fitting_skeleton(config, resolved)
-        self.engine = _open_engine(config, resolved, ranks)
+        skeleton = fitting_skeleton(config, resolved)
+        self.engine = _open_engine(config, resolved, skeleton, ranks)
         self._algorithm = open_algorithm(version, self.engine, pool, config)
         self._validation = open_algorithm(version, self.engine, pool, config, VALIDATION) if config.eval_every else None
         self._prompts = self._algorithm.prompts
@@ -201,7 +201,7 @@ def _load_policy(config: TrainConfig, resolved: ResolvedModel, checkpoint: Path 
     return policy
 
 
-def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> TokenEngine:
+def _open_engine(config: TrainConfig, resolved: ResolvedModel, skeleton: Any, ranks: Ranks) -> TokenEngine:
     """The engine that completions are drawn with; it is handed the weights before the first."""
     engine = engine_class(config.engine)
     if config.engine == "vllm":
@@ -211,6 +211,7 @@ def _open_engine(config: TrainConfig, resolved: ResolvedModel, ranks: Ranks) -> 
             memory_share=config.engine_memory_share,
             max_model_len=config.max_prompt_tokens + config.max_tokens,
             trains=True,
+            adapted=skeleton if config.lora_rank else None,
             sleep_level=config.sleep_level,
         )
     served = load_model(resolved, config.engine_dtype)

@@ -1,4 +1,4 @@
-"""The loop on vLLM as a user runs it: collect, killed and resumed, then cut, train and evaluate."""
+"""The loop on vLLM as a user runs it: collect, killed and resumed, then cut, train all weights or an adapter, and evaluate."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ COLLECT = """data collect made -m smollm2-135m --engine vllm --memory-share 0.02
     --max-tokens 32 --problems-per-unit 1 --json"""
 TRAIN = """train made -m smollm2-135m --engine vllm --preset cpu-small --steps 2 -n 8 --prompts-per-step 2 --max-tokens 64
     --set engine_memory_share=0.02 -o run --json"""
+ADAPT = """train made -m smollm2-135m --engine vllm --preset cpu-small --steps 2 -n 4 --prompts-per-step 1 --max-tokens 16
+    --set engine_memory_share=0.02 --set lora_rank=2 --set learning_rate=1e-3 --reward rewards.py:varied -o adapter --json"""
 EVALUATE = """eval run made --engine vllm --memory-share 0.02 --split test --limit 2 --turns 2 --max-tokens 32 --json"""
 
 
@@ -43,15 +45,25 @@ def test_a_killed_collection_resumes_without_loss_and_its_prompts_are_trained_on
 
     cobalt(tmp_path, "data cut made --select all --json")
     trained = cobalt(tmp_path, TRAIN)
-    steps = [json.loads(line) for line in Path(tmp_path, trained["metrics"]).read_text().splitlines()]
-    assert [step["step"] for step in steps] == [1, 2]
-    assert all(step["generated_tokens"] > 0 for step in steps)
-    ratios = [step["mismatch_ratio"] for step in steps if step["mismatch_ratio"] is not None]
-    assert ratios and all(0.9 < ratio < 1.1 for ratio in ratios)
+    _assert_two_steps_with_the_engine_beside(tmp_path / trained["metrics"])
     assert json.loads(Path(tmp_path, "run", "run.json").read_text())["config"]["engine"] == "vllm"
 
     evaluated = cobalt(tmp_path, EVALUATE)
     assert [score["programs"] for score in evaluated["scores"]] == [2, 2]
+
+    (tmp_path / "rewards.py").write_text("def varied(row): return len(row.completion) % 7")  # which spares no group
+    adapted = cobalt(tmp_path, ADAPT)
+    _assert_two_steps_with_the_engine_beside(tmp_path / adapted["metrics"])
+    evaluated = cobalt(tmp_path, EVALUATE.replace("eval run", "eval adapter"))
+    assert [score["programs"] for score in evaluated["scores"]] == [2, 2]
+
+
+def _assert_two_steps_with_the_engine_beside(metrics: Path) -> None:
+    steps = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert [step["step"] for step in steps] == [1, 2]
+    assert all(step["generated_tokens"] > 0 for step in steps)
+    ratios = [step["mismatch_ratio"] for step in steps if step["mismatch_ratio"] is not None]
+    assert ratios and all(0.9 < ratio < 1.1 for ratio in ratios)
 
 
 def _collect_and_kill(directory: Path) -> None:

@@ -4,7 +4,7 @@ On a CPU it computes in this process, on a GPU in a child with a CUDA context of
 computed together, each drawing from its own seed; what a request draws may still depend, by rounding, on which others happen
 to be computed with it. So nothing is lost or repeated, but a resumed run need not repeat to the last token.
 
-Left out: several GPUs, adapters served as such, speculative decoding, and whatever else vLLM can that `vllm serve` and the
+Left out: several GPUs, several adapters, speculative decoding, and whatever else vLLM can that `vllm serve` and the
 engine openai give to collection and evaluation.
 """
 
@@ -28,7 +28,7 @@ from cobalt_data.engines.base import NOT_FINITE, Sampling
 from cobalt_data.engines.token_engine import Decoded, Drawn, TokenEngine, best_dtype, stop_ids
 from cobalt_data.engines.vllm_weights import CheckpointNames, InProcess, OverIpc
 from cobalt_data.errors import EngineError, InputError, one_line
-from cobalt_data.models import ResolvedModel, load_tokenizer, resolve_model
+from cobalt_data.models import ResolvedModel, load_tokenizer, resolve_model, whole_directory
 
 for _name, _value in {
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -41,6 +41,8 @@ for _name, _value in {
 from vllm import LLM, SamplingParams  # noqa: E402 (reads these when it is imported)
 from vllm.platforms import current_platform  # noqa: E402
 from vllm.sampling_params import RequestOutputKind  # noqa: E402
+
+from cobalt_data.engines.vllm_adapter import AdapterAlone  # noqa: E402
 
 SLEEP_LEVELS = (0, 1, 2)  # keep everything; weights to the host's memory, cache dropped; weights dropped too
 GPU_SHARE, GPU_SHARE_BESIDE_A_TRAINER = 0.9, 0.3
@@ -60,13 +62,15 @@ class VllmEngine(TokenEngine):
         memory_share: float | None = None,
         max_model_len: int | None = None,
         trains: bool = False,
+        adapted: Any = None,
         sleep_level: int = 0,
     ) -> None:
         """Loads a model. Raises InputError for what is asked wrongly, EngineError for what vLLM says.
 
         `memory_share` is the part of a GPU's memory for weights and cache, or of the machine's memory for the cache on a CPU.
         `max_model_len` is the longest row that will be asked for; by default the longest that the model allows. `trains` says
-        that a trainer will hand over weights, and `sleep_level` what `sleep` gives back to it on a GPU.
+        that a trainer will hand over weights, those of its adapter alone where `adapted` is a network with one in it (on the
+        meta device, if one likes), and `sleep_level` what `sleep` gives back to it on a GPU: not 2 where weights must stay.
         """
         if memory_share is not None and not 0 < memory_share < 1:
             raise InputError(f"memory_share is {memory_share}: give a number in (0, 1)")
@@ -76,8 +80,10 @@ class VllmEngine(TokenEngine):
         config = AutoConfig.from_pretrained(resolved.path)
         limit = _longest_row(config, max_model_len)
         on_cpu = current_platform.is_cpu()
-        self._names = CheckpointNames(config)
-        self._handover = (InProcess if on_cpu else OverIpc)(self._names.largest) if trains else None
+        self._adapter = AdapterAlone(adapted) if adapted is not None else None
+        self._handover = self._adapter or (
+            (InProcess if on_cpu else OverIpc)(CheckpointNames(config)) if trains else None
+        )
         self._sleep_level = 0 if on_cpu else sleep_level
         self._llm = _start(
             resolved,
@@ -93,7 +99,7 @@ class VllmEngine(TokenEngine):
         self._numbers = itertools.count()
         self._finished: dict[str, Any] = {}
         self._turn = Lock()
-        self._ready, self._asleep = True, False
+        self._ready, self._asleep = self._adapter is None, False
 
     @classmethod
     def load(cls, name: str, **settings: Any) -> VllmEngine:
@@ -112,14 +118,16 @@ class VllmEngine(TokenEngine):
         return [[_decoded(outputs[request], sampling) for request in group] for group in groups]
 
     def update_weights(self, state: Iterable[tuple[str, Tensor]]) -> None:
-        """Wakes the engine, replaces its weights and forgets the keys and values that old weights computed."""
+        """Wakes the engine, replaces its weights and forgets the keys and values that old weights computed.
+
+        Where that fails the engine is of no use any more: it draws nothing, and a process that wants another starts afresh.
+        """
         if self._handover is None:
             raise InputError("this engine was not opened to be trained with")
-        weights = self._names.of(state, self._llm.model_config.dtype)
         with self._turn, _told("takes no weights"):
             self._ready = False
             self._wake("weights")  # the cache comes back only when the new weights are in their place
-            self._handover.push(self._llm, weights)
+            self._handover.push(self._llm, state)
             self._wake("kv_cache")
             if not self._llm.reset_prefix_cache():
                 raise EngineError("engine vllm cannot forget what old weights computed: requests are still running")
@@ -152,7 +160,12 @@ class VllmEngine(TokenEngine):
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
         with _told("refuses a request"):
-            self._engine.add_request(request, {"type": "token", "prompt_token_ids": list(prompt)}, params)
+            self._engine.add_request(
+                request,
+                {"type": "token", "prompt_token_ids": list(prompt)},
+                params,
+                lora_request=self._adapter.request if self._adapter else None,
+            )
         return request
 
     def _wait(self, requests: set[str]) -> dict[str, Any]:
@@ -186,10 +199,10 @@ def _memory(share: float | None, trains: bool, on_cpu: bool) -> dict[str, Any]:
 
 
 def _start(resolved: ResolvedModel, **options: Any) -> Any:
-    with _contained(), _told(f"cannot serve {resolved.name}"):
+    with _contained(), _told(f"cannot serve {resolved.name}"), whole_directory(resolved) as directory:
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0" if current_platform.is_cpu() else "1"
         return LLM(
-            str(resolved.path),
+            str(directory),
             skip_tokenizer_init=True,
             use_tqdm_on_load=False,
             enable_prefix_caching=True,

@@ -11,7 +11,7 @@ goes from one to the other, and makes sure that none is left out, which vLLM wou
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Any
 
@@ -38,7 +38,7 @@ class CheckpointNames:
         every = {name for name, _ in self._skeleton.named_parameters(remove_duplicate=False)}
         self._known = frozenset(self._skeleton.state_dict())
         self._needed, self._tied = frozenset(once), every - once.keys()
-        self.largest = max(once.values())
+        self.largest = max(once.values())  # elements
         self._converts = bool(get_model_conversion_mapping(self._skeleton, add_legacy=False))
 
     def of(self, state: Weights, dtype: torch.dtype) -> Weights:
@@ -47,15 +47,21 @@ class CheckpointNames:
         return revert_weight_conversion(self._skeleton, dict(weights)).items() if self._converts else weights
 
     def _complete(self, state: Weights, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
-        missing = set(self._needed)
-        for name, weight in state:
-            if name not in self._known:
-                raise InputError(f"the model has no weight {name!r}")
-            missing.discard(name)
+        for name, weight in complete(state, self._known, self._needed):
             if name not in self._tied:  # these were handed over under their first name
                 yield name, weight.detach().to(dtype) if weight.is_floating_point() else weight
-        if missing:
-            raise InputError(f"{len(missing)} weights were not handed over, such as {min(missing)}")
+
+
+def complete(state: Weights, known: Set[str], needed: Set[str]) -> Iterator[tuple[str, Tensor]]:
+    """The weights of `state`. Raises InputError at the first that is not `known`, and at the end for those that are missing."""
+    missing = set(needed)
+    for name, weight in state:
+        if name not in known:
+            raise InputError(f"the model has no weight {name!r}")
+        missing.discard(name)
+        yield name, weight
+    if missing:
+        raise InputError(f"{len(missing)} weights were not handed over, such as {min(missing)}")
 
 
 class InProcess:
@@ -63,10 +69,11 @@ class InProcess:
 
     options: Mapping[str, Any] = MappingProxyType({})  # of the engine that takes the weights
 
-    def __init__(self, largest: int) -> None:
-        """Takes weights of any size."""
+    def __init__(self, names: CheckpointNames) -> None:
+        self._names = names
 
-    def push(self, llm: Any, weights: Weights) -> None:
+    def push(self, llm: Any, state: Weights) -> None:
+        weights = self._names.of(state, llm.model_config.dtype)
         llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
         llm.apply_model(_repack_heads)
 
@@ -85,16 +92,17 @@ class OverIpc:
 
     options: Mapping[str, Any] = MappingProxyType({"weight_transfer_config": {"backend": "ipc"}})
 
-    def __init__(self, largest: int) -> None:
-        """`largest` is the number of elements of the largest weight: a chunk must hold it whole."""
+    def __init__(self, names: CheckpointNames) -> None:
         os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # handles travel to our own child, pickled
-        self._buffer_bytes = max(LEAST_BUFFER_BYTES, 4 * largest)
+        self._names = names
+        self._buffer_bytes = max(LEAST_BUFFER_BYTES, 4 * names.largest)  # a chunk must hold the largest weight whole
         self._sender: Any = None
 
-    def push(self, llm: Any, weights: Weights) -> None:
+    def push(self, llm: Any, state: Weights) -> None:
         from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
         from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 
+        weights = self._names.of(state, llm.model_config.dtype)
         if self._sender is None:
             info = IPCTrainerInitInfo(rank=0, packed=True, packed_buffer_size_bytes=self._buffer_bytes)
             self._sender = WeightTransferTrainerFactory.trainer_init(info, client=_Client(llm), source=weights)

@@ -1,4 +1,4 @@
-"""vLLM beside the embedded engine: the same tokens from the same weights, before and after an update."""
+"""vLLM beside the embedded engine: the same tokens from the same weights, before and after an update, with an adapter too."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -6,9 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+from cobalt_data.adapters import save_adapter
 from cobalt_data.engines import Sampling, choose_engine, open_engine
 from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import EngineError, InputError
+from cobalt_data.models import load_model, load_skeleton, load_tokenizer, resolve_model
+from cobalt_train.config import TrainConfig
+from cobalt_train.lora import adapt
+from cobalt_train.ranks import whole_weights
 
 pytestmark = pytest.mark.vllm
 
@@ -17,6 +22,8 @@ CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
 GREEDY = Sampling(temperature=0, top_p=1, max_tokens=16)
 WARM = Sampling(temperature=0.7, top_p=1, max_tokens=16)
 CONTEXT = 256
+SETTINGS = {"dtype": "float32", "memory_share": 0.02, "max_model_len": CONTEXT}
+LORA = TrainConfig(lora_rank=3, lora_alpha=6)
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +35,38 @@ def embedded():
 def engine():
     from cobalt_data.engines.vllm import VllmEngine
 
-    settings = {"dtype": "float32", "memory_share": 0.02, "max_model_len": CONTEXT, "trains": True}
-    engine = VllmEngine.load("smollm2-135m", **settings)
+    engine = VllmEngine.load("smollm2-135m", **SETTINGS, trains=True)
     yield engine
     engine.close()
+
+
+@pytest.fixture(scope="module")
+def adapting():
+    """An engine that will be handed an adapter."""
+    from cobalt_data.engines.vllm import VllmEngine
+
+    resolved = resolve_model("smollm2-135m")
+    with torch.device("meta"):
+        skeleton = adapt(load_skeleton(resolved), LORA, resolved.path)
+    engine = VllmEngine(resolved, **SETTINGS, trains=True, adapted=skeleton)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def adapted():
+    """The embedded engine with an adapter beside its weights that changes what it says."""
+    resolved = resolve_model("smollm2-135m")
+    model = adapt(load_model(resolved, "float32"), LORA, resolved.path)
+    move(model, 0)
+    return TransformersEngine(model, load_tokenizer(resolved), name=resolved.name, revision=resolved.revision)
+
+
+def move(model, seed):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for _, weight in whole_weights(model):
+            weight += 0.05 * torch.randn_like(weight)
 
 
 @pytest.fixture
@@ -120,6 +155,42 @@ def test_a_share_that_is_none_is_refused():
         open_engine("vllm", "smollm2-135m", memory_share=1.5)
 
 
+def test_an_adapter_is_handed_over_alone_and_takes_the_place_of_the_one_before(adapting, adapted, embedded):
+    with pytest.raises(EngineError, match="has no weights, or not all of them"):
+        adapting.complete([SQUARE], [[1]], GREEDY)
+    said = [greedy_tokens(embedded)]
+    for seed in (1, 2):
+        move(adapted.module, seed)
+        adapting.update_weights(whole_weights(adapted.module))
+        said.append(greedy_tokens(adapting))
+        assert said[-1] == greedy_tokens(adapted)
+        assert_logprobs_are_those_of_the_model(adapting, adapted)
+    assert said[0] != said[1] != said[2]
+
+
+def test_half_an_adapter_and_other_weights_are_refused(adapting, adapted, embedded):
+    state = list(whole_weights(adapted.module))
+    for handed, said in (
+        (state[1:], "1 weights were not handed over"),
+        (embedded.module.state_dict().items(), "no weight"),
+    ):
+        with pytest.raises(InputError, match=said):
+            adapting.update_weights(handed)
+        with pytest.raises(EngineError, match="not all of them"):
+            adapting.complete([SQUARE], [[1]], GREEDY)
+
+
+def test_a_saved_adapter_is_served_with_its_base(adapted, tmp_path):
+    model = adapted.module
+    save_adapter(model, dict(whole_weights(model)), tmp_path)
+    model.config.save_pretrained(tmp_path)
+    adapted.tokenizer.save_pretrained(tmp_path)
+    engine = open_engine("vllm", str(tmp_path), dtype="float32", memory_share=0.02)
+    assert greedy_tokens(engine) == greedy_tokens(adapted)
+    engine.close()
+
+
+# The last one: what vLLM keeps for all engines of a process, the tables of rotations, is lost with half an update.
 def test_after_half_an_update_the_engine_draws_nothing(engine, embedded):
     state = list(embedded.module.state_dict().items())
     with pytest.raises(InputError, match="weights were not handed over"):

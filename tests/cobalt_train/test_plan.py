@@ -57,7 +57,7 @@ def refusals(config, version, model, output, pool):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"engine": "vllm", "lora_rank": 2}, "engine vllm does not take adapters yet"),
+        ({"engine": "vllm", "lora_rank": 2, "sleep_level": 2}, "sleep_level 2 drops the weights beside an adapter"),
         ({"engine": "transformers", "sleep_level": 1}, "leave out engine_memory_share and sleep_level"),
         ({"lora_rank": 2, "lora_targets": "nowhere"}, "has no module 'nowhere'"),
         ({"max_tokens": 64}, "but the model's context has 64 tokens"),

@@ -31,6 +31,7 @@ from cobalt_train.reporting import CURVE_NAME, learning_curve
 COMMIT_LENGTH = 40
 CARD_NAME = "README.md"
 METRICS_NAME = "metrics.jsonl"
+TOLD = ("dataset", "model", "model_revision", "config", "step", "code_version")  # by a checkpoint of itself
 SHOWN = ("reward", "pass_rate", "solved_share", "no_code_share", "kl", "entropy")
 
 
@@ -70,7 +71,7 @@ def publish_model(
     resolved = resolve_model(source)
     facts = _facts(source, resolved.path)
     model, tokenizer = load_model(resolved, dtype), load_tokenizer(resolved)
-    with clear_disk_errors(output or Path(os.environ.get("TMPDIR", "/tmp"))), _scratch_beside(output) as scratch:
+    with clear_disk_errors(output or Path(tempfile.gettempdir())), _scratch_beside(output) as scratch:
         made = scratch / "model"
         with _disk_errors_as_such():
             model.save_pretrained(made)
@@ -108,8 +109,8 @@ def _disk_errors_as_such() -> Iterator[None]:
 def _facts(source: str, checkpoint: Path) -> dict[str, Any]:
     try:
         facts: dict[str, Any] = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
-        return facts
-    except (OSError, ValueError):
+        return {name: facts[name] for name in TOLD}
+    except (OSError, ValueError, LookupError, TypeError):
         raise InputError(f"{source}: no checkpoint of `cobalt train` there: {STATE} is missing or damaged") from None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tempfile
 
 import pytest
@@ -121,7 +122,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing(given, said, run, tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_model_that_cobalt_did_not_train_is_refused_by_name(toy_model, tmp_path):
+@pytest.mark.parametrize("record", [None, "", "{}", "[]", '"words"', '{"step": 1}'])
+def test_a_model_that_cobalt_did_not_train_is_refused_by_name(toy_model, tmp_path, record):
+    if record is not None:
+        toy_model = shutil.copytree(toy_model, tmp_path / "strange")
+        (toy_model / "cobalt.json").write_text(record)
     with pytest.raises(InputError, match="no checkpoint of `cobalt train` there"):
         publish_model(str(toy_model), tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -224,13 +224,17 @@ def compare(before: Evaluation, after: Evaluation) -> tuple[TurnScore, ...]:
     Raises InputError where they have no problem in common.
     """
     shared = sorted(before.programs.keys() & after.programs.keys())
-    if not shared:
-        raise InputError("the two evaluations have no problem in common: evaluate both on the same version and side")
     both = range(min(before.turns, after.turns))
     passed_0, programs_0, passed_1, programs_1 = (
         _array(counts, shared, both) for counts in (before.passed, before.programs, after.passed, after.programs)
     )
-    turns = np.flatnonzero(programs_0.any(axis=0) & programs_1.any(axis=0))
+    paired = (programs_0 > 0) & (programs_1 > 0)  # a sandbox that failed may have left one without its other
+    passed_0, programs_0, passed_1, programs_1 = (
+        counts * paired for counts in (passed_0, programs_0, passed_1, programs_1)
+    )
+    turns = np.flatnonzero(paired.any(axis=0))
+    if not len(turns):
+        raise InputError("the two evaluations have no problem in common: evaluate both on the same version and side")
     passed_0, programs_0, passed_1, programs_1 = (
         counts[:, turns] for counts in (passed_0, programs_0, passed_1, programs_1)
     )
@@ -268,7 +272,8 @@ def _percentiles(values: Array) -> tuple[Array, Array]:
 
 def _array(counts: Mapping[str, Sequence[int]], problem_ids: Sequence[str], turns: range) -> Array:
     """(problems, turns)"""
-    return np.array([counts[problem_id] for problem_id in problem_ids], dtype=np.float64)[:, turns]
+    rows = [[counts[problem_id][turn] for turn in turns] for problem_id in problem_ids]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(turns))
 
 
 def _per_turn(

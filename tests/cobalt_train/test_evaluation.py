@@ -114,6 +114,17 @@ def test_a_comparison_takes_the_problems_and_turns_that_both_have():
         compare(before, evaluation({"z": [1]}))
 
 
+def test_a_comparison_leaves_out_what_one_side_could_not_measure():
+    before = evaluation(
+        {"easy": [0], "hard": [1]}, programs={"easy": [0], "hard": [4]}
+    )  # the sandbox failed on the first
+    after = evaluation({"easy": [4], "hard": [1]})
+    (gain,) = compare(before, after)
+    assert (gain.problems, gain.pass_at_1, gain.low, gain.high) == (1, 0, 0, 0)
+    with pytest.raises(InputError, match="no problem in common"):
+        compare(evaluation({"easy": [0]}, programs={"easy": [0]}), after)
+
+
 def test_an_evaluation_survives_json():
     original = evaluation({"a": [1, 2], "b": [0, 3]})
     stored = json.loads(json.dumps(original.to_json()))

@@ -19,6 +19,8 @@ from torch import Tensor
 
 from cobalt_data.errors import InputError
 
+SAME = 1e-9  # of the largest value: a difference that is none
+
 
 @dataclass(frozen=True, slots=True)
 class Verpo:
@@ -78,6 +80,7 @@ def verpo_advantages(outcomes: Tensor, turn_rewards: Tensor, taken: Tensor, sett
 
 
 def _above_mean(values: Tensor, counted: Tensor) -> Tensor:
-    """The counted values minus their mean; exactly 0 where they are all the same, whatever the rounding of a mean."""
+    """The counted values minus their mean; exactly 0 where they are the same but for the rounding of sums."""
     known = values[counted]
-    return torch.where((known == known[0]).all(), torch.zeros_like(values), values - known.mean())
+    alike = known.max() - known.min() <= SAME * known.abs().max()
+    return torch.where(alike, torch.zeros_like(values), values - known.mean())

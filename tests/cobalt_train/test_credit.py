@@ -106,6 +106,13 @@ def test_a_group_in_which_nothing_differs_has_advantages_of_exactly_zero():
     assert not verpo_advantages(outcomes, verpo_turn_rewards(passed, taken, SETTINGS), taken, SETTINGS).any()
 
 
+def test_sums_that_differ_by_their_rounding_alone_make_no_group_live():
+    taken, outcomes = torch.ones(3, 1, dtype=torch.bool), torch.zeros(3, dtype=torch.float64)
+    rewards = torch.tensor([[0.1 + 0.2], [0.3], [0.3]], dtype=torch.float64)
+    assert rewards[0] != rewards[1]
+    assert not verpo_advantages(outcomes, rewards, taken, SETTINGS).any()
+
+
 def test_turns_differ_even_where_all_trajectories_fail():
     passed, taken = tensors([[[False, False], [True, False]], [[False, False], [False, False]]])
     outcomes = verpo_outcomes(torch.tensor([False, False]), torch.tensor([2, 2]), SETTINGS)

@@ -6,6 +6,7 @@ whoever holds them, so that a network without any (on the meta device) will do.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,4 +28,7 @@ def save_adapter(network: Any, weights: Mapping[str, Tensor], directory: Path) -
 
     named = get_peft_model_state_dict(network, state_dict=dict(weights), adapter_name=NAME)
     save_file({PREFIX + name: weight.contiguous() for name, weight in named.items()}, directory / ADAPTER_WEIGHTS)
-    network.peft_config[NAME].save_pretrained(directory)
+    config = copy.copy(network.peft_config[NAME])
+    if isinstance(config.target_modules, set):  # whose order differs from process to process
+        config.target_modules = sorted(config.target_modules)
+    config.save_pretrained(directory)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
 from cobalt_data.adapters import ADAPTER_WEIGHTS, NAME, PREFIX
 from cobalt_data.errors import InputError, one_line
@@ -56,6 +57,11 @@ def _targets(model: Any, wanted: str) -> str | list[str]:
         if not named:
             raise InputError(f"lora_targets is {wanted!r}: the model has no module {target!r}; {ALL_LINEAR} takes all")
         for module in named:
+            if isinstance(module, nn.Embedding) or module is model.get_output_embeddings():  # which may be one matrix
+                raise InputError(
+                    f"lora_targets is {wanted!r}: {target!r} holds the tokens' embeddings, which adapters leave alone; "
+                    f"{ALL_LINEAR} takes all others"
+                )
             if getattr(getattr(module, "weight", None), "ndim", 0) != 2:  # an adapter stands beside a matrix
                 raise InputError(
                     f"lora_targets is {wanted!r}: {target!r} is a {type(module).__name__}, not a linear layer; "
@@ -70,4 +76,7 @@ def restore_adapter(model: Any, checkpoint: Path) -> None:
 
     weights = load_file(checkpoint / ADAPTER_WEIGHTS)
     unprefixed = {name.removeprefix(PREFIX): weight for name, weight in weights.items()}
-    set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)
+    loaded = set_peft_model_state_dict(model, unprefixed, adapter_name=NAME)
+    strange = [*loaded.unexpected_keys, *(name for name in loaded.missing_keys if ".lora_" in name)]
+    if strange:
+        raise InputError(f"{len(strange)} weights are missing or not the adapter's, such as {min(strange)}")

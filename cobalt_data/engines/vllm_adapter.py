@@ -15,7 +15,7 @@ from vllm.lora.request import LoRARequest
 
 from cobalt_data.adapters import NAME, save_adapter
 from cobalt_data.engines.vllm_weights import Weights, complete
-from cobalt_data.errors import InputError
+from cobalt_data.errors import EngineError, InputError
 
 NUMBER = 1  # of the only adapter that the engine has
 
@@ -37,5 +37,6 @@ class AdapterAlone:
         weights = {name: weight.detach() for name, weight in complete(state, self._names, self._names)}
         with tempfile.TemporaryDirectory(prefix="cobalt-adapter-") as directory:
             save_adapter(self._network, weights, Path(directory))
-            llm.llm_engine.add_lora(LoRARequest(NAME, NUMBER, directory, load_inplace=True))
+            if not llm.llm_engine.add_lora(LoRARequest(NAME, NUMBER, directory, load_inplace=True)):
+                raise EngineError("engine vllm does not take the adapter")
         self.request = LoRARequest(NAME, NUMBER, directory)

@@ -1,11 +1,13 @@
 """An adapter is trained beside weights that stay as they are; what is saved loads as a plain model and as peft's."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from peft import PeftModel
+from safetensors.torch import load_file, save_file
 from toy import CONFIG
 from transformers import AutoModelForCausalLM
 
@@ -52,6 +54,19 @@ def test_the_adapter_alone_is_trained_and_the_engine_samples_with_it(trainer, to
     assert not torch.allclose(scores[2], torch.tensor(drawn.logprobs), atol=1e-3)
 
 
+def test_an_adapter_that_is_not_the_runs_is_called_damaged(trainer):
+    file = trainer(steps=1).run().checkpoint / "adapter_model.safetensors"
+    weights = load_file(file)
+    save_file(dict(list(weights.items())[1:]), file)
+    with pytest.raises(InputError, match=r"checkpoint-000001 is damaged \(1 weights are missing or not the adapter's"):
+        trainer(steps=2, resume=True)
+
+
+def test_the_record_of_an_adapter_is_the_same_in_every_process(trainer):
+    record = json.loads((trainer(steps=1).run().checkpoint / "adapter_config.json").read_text())
+    assert record["target_modules"] == sorted(record["target_modules"])
+
+
 def test_a_resumed_adapter_is_that_of_an_uninterrupted_run(trainer):
     whole = trainer("whole").run()
     trainer("parts", steps=1).run()
@@ -83,6 +98,8 @@ def test_a_new_adapter_changes_nothing_and_is_the_same_for_the_same_seed(tiny_ll
         ("q_proj,", "the model has no module ''; all-linear"),
         ("q_proj,mlp", "'mlp' is a LlamaMLP, not a linear layer; all-linear takes all"),
         ("norm", "'norm' is a LlamaRMSNorm, not a linear layer"),
+        ("lm_head", "'lm_head' holds the tokens' embeddings, which adapters leave alone"),
+        ("q_proj,embed_tokens", "'embed_tokens' holds the tokens' embeddings"),
     ],
 )
 def test_targets_that_cannot_be_adapted_are_named(tiny_llama, targets, said):

@@ -7,7 +7,7 @@
         adapter_*                   in place of the weights where only an adapter is trained (`cobalt_train.lora`)
         optimizer.pt                the moments of AdamW; `optimizer/`, by torch.distributed.checkpoint, where several
                                     processes hold a shard each, whose number may change
-    OUTPUT/best                     a link to the checkpoint with the highest reward in validation, where there was one
+    OUTPUT/best                     a link to the checkpoint that was best in validation, where there was one
 
 A checkpoint is filled aside, synced and renamed: it is there whole or not at all. Everything random in a run is seeded by what
 it is drawn for, so a step number and a cursor stand in for the state of random generators.
@@ -16,6 +16,7 @@ it is drawn for, so a step number and a cursor stand in for the state of random 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import shutil
@@ -34,10 +35,11 @@ from cobalt_data.adapters import is_adapted, save_adapter
 from cobalt_data.errors import CobaltError, InputError, one_line
 from cobalt_data.models import CHECKPOINT, checkpoints
 from cobalt_data.references import refuse_among_versions
-from cobalt_data.staging import locked, remove, sync
+from cobalt_data.staging import ASIDE_PREFIX, locked, remove, sync, write_whole
 from cobalt_train.config import FREE_ON_RESUME, TrainConfig
 from cobalt_train.ranks import Ranks, whole_weights
 
+MACHINES_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 RUN, STATE, OPTIMIZER, SHARDS, BEST = "run.json", "cobalt.json", "optimizer.pt", "optimizer", "best"
 
 
@@ -54,23 +56,23 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True)
 class TrainState:
-    """How far a run is: steps and updates made, prompts used, and the validated step with the highest mean reward."""
+    """How far a run is: steps and updates made, prompts used, and the validated step that scored best."""
 
     step: int = 0
     updates: int = 0
     cursor: int = 0
     best_step: int = 0  # 0 where nothing was validated
-    best_reward: float | None = None
+    best_score: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("step", "updates", "cursor", "best_step"):
             if type(getattr(self, name)) is not int or getattr(self, name) < 0:
                 raise InputError(f"{name} is {getattr(self, name)!r}: a run counts from 0")
 
-    def with_validation(self, reward: float | None) -> TrainState:
+    def with_validation(self, score: float | None) -> TrainState:
         """With this step as the best so far, if it is: of equals, the earlier stays."""
-        better = reward is not None and (self.best_reward is None or reward > self.best_reward)
-        return replace(self, best_step=self.step, best_reward=reward) if better else self
+        better = score is not None and (self.best_score is None or score > self.best_score)
+        return replace(self, best_step=self.step, best_score=score) if better else self
 
 
 @contextlib.contextmanager
@@ -117,14 +119,12 @@ def open_output(output: Path, run: RunIdentity, resume: bool) -> None:
             raise InputError(f"{output} holds a run already: resume it, or choose another directory")
         _refuse_another_run(output, _read_json(file, ("dataset", "model_revision", "config")), run)
         _refuse_strangers(output)
-    elif any(output.iterdir()):
+    elif any(path.name != f"{ASIDE_PREFIX}{RUN}" for path in output.iterdir()):  # which a killed process left
         raise InputError(f"{output} is not empty and holds no run: choose another directory")
     try:
         for leftover in output.glob(".checkpoint-*"):
             remove(leftover)
-        aside = output / f".{RUN}"
-        _write_json(aside, asdict(run))
-        aside.replace(file)
+        write_whole(file, _json(asdict(run)))
     except OSError as error:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
 
@@ -150,14 +150,14 @@ def save_checkpoint(
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir()
         ranks.wait()
-        weights = _write_shards(aside / SHARDS, model, optimizer) if ranks.size > 1 else None
+        weights = _whole_on_the_cpu(model) if ranks.size > 1 else None
+        if state.updates:  # before the first there is nothing to keep, and to ask for it would begin it
+            _write_optimizer(aside, model, optimizer, ranks)
         if ranks.writes:
             _write_model(aside, model, weights)
             tokenizer.save_pretrained(aside)
-            if ranks.size == 1:
-                torch.save(optimizer.state_dict(), aside / OPTIMIZER)
             facts = {**asdict(run), **asdict(state), "code_version": metadata.version("cobalt-rl")}
-            _write_json(aside / STATE, facts)
+            (aside / STATE).write_bytes(_json(facts))
             for path in [*aside.rglob("*"), aside]:
                 sync(path)
             aside.rename(place)
@@ -167,19 +167,28 @@ def save_checkpoint(
         raise CobaltError(
             f"{place}: the checkpoint cannot be written ({one_line(error)}); earlier ones are whole: make room, then resume"
         ) from error
+    clear_up(output, state, keep, ranks)
+    return place
+
+
+def clear_up(output: Path, state: TrainState, keep: int, ranks: Ranks) -> None:
+    """Removes all checkpoints but the last `keep` and the best, as after each save. Raises CobaltError.
+
+    All processes call it together; process 0 does it, and again where a run that was killed may not have come so far.
+    """
     try:
         if ranks.writes:
             _forget(output, keep, state.best_step)
     except OSError as error:
         raise CobaltError(
-            f"{place} is whole, but {output} cannot be cleared up ({error.strerror}: {error.filename}); mend that, then resume"
+            f"checkpoint {state.step} is whole, but {output} cannot be cleared up ({error.strerror}: {error.filename}); "
+            "mend that, then resume"
         ) from None
     ranks.wait()
-    return place
 
 
 def _forget(output: Path, keep: int, best_step: int) -> None:
-    """Removes all checkpoints but the last `keep` and the best one, to which the link `best` leads."""
+    """The link `best` leads to the best one."""
     best = output / f"checkpoint-{best_step:06d}"
     if best.exists():
         link = output / f".{BEST}"
@@ -203,9 +212,15 @@ def _write_model(directory: Path, model: Any, weights: dict[str, Tensor] | None)
         model.save_pretrained(directory, state_dict=weights)
 
 
-def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Writes every process's part of the optimizer -> the whole weights of the model, in memory of the CPU."""
-    dcp.save({SHARDS: get_optimizer_state_dict(model, optimizer)}, checkpoint_id=directory)
+def _write_optimizer(directory: Path, model: Any, optimizer: torch.optim.Optimizer, ranks: Ranks) -> None:
+    if ranks.size == 1:
+        torch.save(optimizer.state_dict(), directory / OPTIMIZER)
+    else:
+        dcp.save({SHARDS: get_optimizer_state_dict(model, optimizer)}, checkpoint_id=directory / SHARDS)
+
+
+def _whole_on_the_cpu(model: Any) -> dict[str, Tensor]:
+    """The weights that are trained, each once; all processes call it together."""
     tied = getattr(model, "_tied_weights_keys", None) or () if model.config.tie_word_embeddings else ()
     return {name: tensor.cpu() for name, tensor in whole_weights(model) if name not in tied}
 
@@ -213,12 +228,14 @@ def _write_shards(directory: Path, model: Any, optimizer: torch.optim.Optimizer)
 def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, ranks: Ranks) -> TrainState:
     """Restores the optimizer in place. Raises InputError for a damaged checkpoint, or one of too few processes."""
     is_sharded = (checkpoint / SHARDS).is_dir()
-    if ranks.size > 1 and not is_sharded:
-        raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
     names = list(asdict(TrainState()))
     facts = _read_json(checkpoint / STATE, names)
+    if facts["updates"] and ranks.size > 1 and not is_sharded:
+        raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
     with undamaged(checkpoint):
-        if is_sharded:
+        if not facts["updates"]:
+            pass  # the optimizer is as it begins
+        elif is_sharded:
             moments = {SHARDS: get_optimizer_state_dict(model, optimizer)}
             dcp.load(moments, checkpoint_id=checkpoint / SHARDS, no_dist=ranks.size == 1)
             set_optimizer_state_dict(model, optimizer, moments[SHARDS])
@@ -229,13 +246,29 @@ def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, r
 
 @contextlib.contextmanager
 def undamaged(checkpoint: Path) -> Iterator[None]:
-    """Turns what goes wrong while a checkpoint is read into InputError, which says what to do about it."""
+    """Turns what goes wrong while a checkpoint is read into InputError, which says what to do about it.
+
+    What the machine refuses says nothing against the checkpoint: CobaltError, and nobody is told to remove it.
+    """
     try:
         yield
     except (Exception, dcp.api.CheckpointException) as error:  # over a torn file libraries stumble in many ways
+        if _is_the_machines(error):
+            raise CobaltError(
+                f"{checkpoint} cannot be read ({one_line(error)}), which may be whole: mend that, then resume"
+            ) from None
         raise InputError(
             f"{checkpoint} is damaged ({one_line(error)}): remove it to resume from the one before"
         ) from None
+
+
+def _is_the_machines(error: BaseException | None) -> bool:
+    """Whether memory, rights or the system's own limits were what failed, in whatever errors it was wrapped."""
+    if isinstance(error, OSError) and error.errno in MACHINES_ERRORS:
+        return True
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        error is not None and _is_the_machines(error.__context__)
+    )
 
 
 def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentity) -> None:
@@ -260,8 +293,8 @@ def _refuse_strangers(output: Path) -> None:
             raise InputError(f"{path} is no checkpoint, though it is called one: move it elsewhere, then resume")
 
 
-def _write_json(path: Path, facts: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+def _json(facts: Mapping[str, Any]) -> bytes:
+    return (json.dumps(facts, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _read_json(path: Path, names: Sequence[str]) -> dict[str, Any]:

@@ -20,13 +20,13 @@ from typing import Any
 from cobalt_data.dataset import Version
 from cobalt_data.engines import engine_class
 from cobalt_data.engines.token_engine import TokenEngine
-from cobalt_data.errors import InputError
 from cobalt_data.models import ResolvedModel, latest_checkpoint, load_model, load_tokenizer, resolve_model
 from cobalt_data.split import VALIDATION
 from cobalt_train.algorithms import Practice, open_algorithm, practise_together
 from cobalt_train.checkpoint import (
     RunIdentity,
     TrainState,
+    clear_up,
     held_output,
     load_state,
     open_output,
@@ -41,7 +41,7 @@ from cobalt_train.metrics import step_metrics, step_samples
 from cobalt_train.prompts import groups_per_step, total_steps
 from cobalt_train.ranks import Ranks, join, whole_weights
 from cobalt_train.skeleton import fitting_skeleton
-from cobalt_train.validation import validate
+from cobalt_train.validation import score, validate
 from sandbox import Pool
 
 Metrics = Mapping[str, Any]
@@ -109,6 +109,8 @@ class Trainer:
         self.learner = Learner(policy, reference, resolved.name, longest, config, ranks)
         self._state = load_state(checkpoint, policy, self.learner.optimizer, ranks) if checkpoint else TrainState()
         self.learner.updates = self._state.updates
+        if checkpoint:
+            clear_up(output, self._state, config.keep_last, ranks)
         self.engine.update_weights(whole_weights(policy))
         self._metrics = Journal(output / "metrics.jsonl", self._state.step, ranks.writes)
         self._samples = Journal(output / "samples.jsonl", self._state.step, ranks.writes)
@@ -118,10 +120,12 @@ class Trainer:
         return self._state.step + 1
 
     def run(self, progress: Callable[[Metrics], None] | None = None) -> TrainResult:
-        """Trains to the last step; `progress` gets each step's metrics. Raises CobaltError, with the last checkpoint intact."""
+        """Trains to the last step; `progress` gets each step's metrics. Raises CobaltError, with the last checkpoint intact.
+
+        A run that has come so far already is only told where it lies.
+        """
         with self._held:
-            if self._state.step >= self.steps:
-                raise InputError(f"{self._output} has made its {self.steps} steps already: raise steps to go on")
+            checkpoint = latest_checkpoint(self._output)
             while self._state.step < self.steps:
                 metrics = self._step()
                 if progress is not None:
@@ -137,11 +141,12 @@ class Trainer:
                         self._config.keep_last,
                         self._ranks,
                     )
+        assert checkpoint is not None  # one at least was saved, now or before
         return TrainResult(
             checkpoint=checkpoint,
             metrics=self._metrics.path,
             samples=self._samples.path,
-            steps=self.steps,
+            steps=self._state.step,
             prompts=len(self._prompts.by_id),
             prompts_too_long=self._prompts.too_long,
         )
@@ -173,7 +178,7 @@ class Trainer:
         metrics["learning_rate"] = learning_rate
         if self._validation is not None and self._is_due(config.eval_every):
             metrics["validation"] = validate(self._validation, self._ranks)
-            self._state = self._state.with_validation(metrics["validation"]["reward"])
+            self._state = self._state.with_validation(score(metrics["validation"], config.algo))
         metrics["tokens_per_second"] = metrics["generated_tokens"] / practice.generate_seconds
         metrics["seconds"] = {
             "generate": practice.generate_seconds,

@@ -4,16 +4,17 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import pytest
 import torch
 from toy import CONFIG
+from transformers import AutoModelForCausalLM
 
 from cobalt_data.errors import InputError
 from cobalt_data.models import load_model, resolve_model
-from cobalt_train.checkpoint import load_state
+from cobalt_train.checkpoint import TrainState, load_state
 from cobalt_train.config import TrainConfig
 from cobalt_train.figures import Figures, total
 from cobalt_train.ranks import Ranks
@@ -77,7 +78,28 @@ def test_two_processes_train_as_one_does_and_one_goes_on(launch, toy_model, toy_
         torch.testing.assert_close(weight, expected[name], rtol=1e-3, atol=2e-4)
 
 
+def test_a_checkpoint_before_the_first_update_leaves_the_optimizer_as_it_is(
+    launch, toy_model, toy_version, pool, tmp_path
+):
+    """The first step has nothing to learn from: all its rewards are equal."""
+    for name in ("whole", "pair"):
+        saved = str(tmp_path / name / "checkpoint-000001")
+        (tmp_path / f"{name}.py").write_text(
+            f"import os\ndef late(row): return row.pass_rate if os.path.exists({saved!r}) else 0.0"
+        )
+    config = replace(CONFIG, reward=f"{tmp_path}/whole.py:late")
+    whole = Trainer(config, toy_version, toy_model, tmp_path / "whole", pool=pool).run()
+    done = launch(tmp_path / "pair", "--steps", "2", "--reward", f"{tmp_path}/pair.py:late")
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads(line) for line in whole.metrics.read_text().splitlines())
+    assert not first["trained_tokens"] and second["trained_tokens"]
+    last = [AutoModelForCausalLM.from_pretrained(tmp_path / name / "checkpoint-000002") for name in ("whole", "pair")]
+    expected = last[0].state_dict()
+    for name, weight in last[1].state_dict().items():
+        torch.testing.assert_close(weight, expected[name], rtol=1e-3, atol=2e-4)
+
+
 def test_a_run_of_one_process_is_not_resumed_by_several(tmp_path):
-    (tmp_path / "cobalt.json").write_text("{}")
+    (tmp_path / "cobalt.json").write_text(json.dumps(asdict(TrainState(step=1, updates=1))))
     with pytest.raises(InputError, match="written by one process: resume without torchrun"):
         load_state(tmp_path, None, None, Ranks("cpu", 0, 2))

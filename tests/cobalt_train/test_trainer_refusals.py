@@ -104,10 +104,11 @@ def test_another_dataset_or_model_is_refused_by_name(trainer, make_version, toy_
         trainer(resume=True, model=str(checkpoint_directory(tmp_path / "run")))
 
 
-def test_a_finished_run_says_so_and_can_be_prolonged(trainer):
-    trainer(steps=1).run()
-    with pytest.raises(InputError, match="has made its 1 steps already: raise steps"):
-        trainer(steps=1, resume=True).run()
+def test_a_finished_run_has_nothing_to_do_and_can_be_prolonged(trainer):
+    first = trainer(steps=1).run()
+    before = first.metrics.read_bytes()
+    again = trainer(steps=1, resume=True).run()
+    assert (again.checkpoint, again.steps, again.metrics.read_bytes()) == (first.checkpoint, 1, before)
     assert trainer(steps=2, resume=True).run().steps == 2
 
 
@@ -193,6 +194,25 @@ def test_a_damaged_optimizer_is_one_line_that_says_what_to_remove(trainer, conte
     assert trainer(steps=3, resume=True).run().steps == 3
 
 
+def test_a_machine_that_does_not_give_a_checkpoint_says_nothing_against_it(trainer, monkeypatch):
+    trainer(steps=1).run()
+
+    def refuse(*_, **__):
+        raise torch.OutOfMemoryError("out of memory")
+
+    monkeypatch.setattr(torch, "load", refuse)
+    with pytest.raises(CobaltError, match=r"cannot be read \(out of memory\), which may be whole") as refused:
+        trainer(steps=2, resume=True)
+    assert not isinstance(refused.value, InputError)
+
+
+def test_a_disk_that_is_full_at_the_very_beginning_leaves_room_for_the_same_command(trainer, tmp_path):
+    with toy.no_file_longer_than(100), pytest.raises(InputError, match="run: cannot be written"):
+        trainer(steps=1)
+    (tmp_path / "run" / ".run.json").write_text("{")  # what a killed process leaves
+    assert trainer(steps=1).run().steps == 1
+
+
 @pytest.mark.parametrize("lora_rank", [0, 2])
 def test_damaged_weights_are_one_line_that_says_what_to_remove(trainer, lora_rank):
     last = trainer(lora_rank=lora_rank, steps=1).run().checkpoint
@@ -210,7 +230,7 @@ def test_damaged_weights_are_one_line_that_says_what_to_remove(trainer, lora_ran
         ("checkpoint-000001/cobalt.json", "{}", r"cobalt\.json is damaged .it lacks step"),
         (
             "checkpoint-000001/cobalt.json",
-            '{"step": "1", "updates": 1, "cursor": 3, "best_step": 0, "best_reward": null}',
+            '{"step": "1", "updates": 1, "cursor": 3, "best_step": 0, "best_score": null}',
             "checkpoint-000001 is damaged .step is '1'",
         ),
     ],
@@ -226,7 +246,7 @@ def test_what_keeps_old_checkpoints_from_being_removed_is_one_line(trainer, tmp_
     (whole := tmp_path / "run").mkdir()
     run = trainer(version=make_version(held_out=["print one please"]), steps=1, eval_every=1)
     (whole / "best").mkdir()
-    with pytest.raises(CobaltError, match=r"checkpoint-000001 is whole, but .*run cannot be cleared up"):
+    with pytest.raises(CobaltError, match=r"checkpoint 1 is whole, but .*run cannot be cleared up"):
         run.run()
     assert checkpoint_directory(whole).name == "checkpoint-000001"
 

@@ -1,6 +1,7 @@
 """Validation: what it measures, that it leaves training as it was, and that its best checkpoint stays."""
 
 import json
+import shutil
 from dataclasses import replace
 from operator import itemgetter
 
@@ -10,6 +11,7 @@ from toy import CONFIG
 from cobalt_data.errors import InputError
 from cobalt_train.checkpoint import TrainState
 from cobalt_train.trainer import Trainer
+from cobalt_train.validation import score
 
 VALIDATED = replace(CONFIG, eval_every=1, keep_last=1)
 
@@ -51,11 +53,26 @@ def test_a_resumed_run_remembers_the_best(train, tmp_path):
     assert (tmp_path / "parts" / "best").readlink() == (tmp_path / "whole" / "best").readlink()
 
 
-def test_of_equal_rewards_the_earlier_stays_and_none_is_no_reward():
+def test_of_equal_scores_the_earlier_stays_and_none_is_no_score():
     state = TrainState(step=1).with_validation(None)
     assert state.best_step == 0
     state = replace(state.with_validation(0.5), step=2).with_validation(0.5)
-    assert (state.best_step, state.best_reward) == (1, 0.5)
+    assert (state.best_step, state.best_score) == (1, 0.5)
+
+
+def test_of_verpo_the_pass_rate_tells_the_best():
+    figures = {"reward": 0.3, "pass_rate": 0.75}
+    assert (score(figures, "cobalt"), score(figures, "grpo-mt"), score(figures, "verpo")) == (0.3, 0.3, 0.75)
+
+
+def test_a_run_that_was_killed_before_it_cleared_up_does_so_when_resumed(train, tmp_path):
+    train("run")
+    output, best = tmp_path / "run", (tmp_path / "run" / "best").readlink()
+    (output / "best").unlink()
+    shutil.copytree(output / f"checkpoint-{CONFIG.steps:06d}", output / "checkpoint-000000")
+    train("run", resume=True)
+    assert (output / "best").readlink() == best
+    assert not (output / "checkpoint-000000").exists()
 
 
 def test_without_a_validation_side_there_is_nothing_to_validate_on(toy_model, toy_version, pool, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,7 +104,8 @@ def train(
         from cobalt_train.ranks import place
         from cobalt_train.reporting import plan_lines
 
-        expected = asdict(plan(settings, version, model))
+        with redirect_stdout(sys.stderr):  # of what a reward of the user's may print
+            expected = asdict(plan(settings, version, model))
         if place()[0] == 0:
             screen.result(expected | {"settings": asdict(settings)}, *plan_lines(expected, asdict(settings)))
         return
@@ -118,9 +121,12 @@ def train(
     if not ranks.writes:  # of several processes one speaks
         screen, track = Screen(quiet=True), None
     require_trackers(track or ())
-    with Pool(backend=backend) as pool, screen.bar("training") as show, saying_how_to_go_on(output):
+    printed = redirect_stdout(sys.stderr)  # by a reward of the user's or a tracker: standard output is for the result
+    with Pool(backend=backend) as pool, screen.bar("training") as show, saying_how_to_go_on(output), printed:
         trainer = Trainer(settings, version, model, output, pool=pool, resume=resume)
-        with tracking(track or (), output, asdict(settings), trainer.next_step) as tracked:
+        if trainer.next_step > trainer.steps:
+            screen.remark(f"{output} has made its {trainer.next_step - 1} steps already: raise steps to go on")
+        with tracking(track or (), output, asdict(settings), trainer.next_step, screen.remark) as tracked:
 
             def report(metrics: Mapping[str, Any]) -> None:
                 show(metrics["step"], metrics["steps"], time_left(metrics))

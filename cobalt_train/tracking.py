@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cobalt_data.errors import InputError
+from cobalt_data.errors import InputError, one_line
 
 PROJECT = "cobalt"
 NAME_FILE = "tracked-as"
@@ -22,6 +24,12 @@ MODULES = {"tensorboard": "torch.utils.tensorboard"}
 
 Metrics = Mapping[str, Any]
 Track = Callable[[Metrics], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracker:
+    log: Callable[[Mapping[str, float], int], None]  # the numbers of a step
+    close: Callable[[], None]
 
 
 def require_trackers(names: Iterable[str]) -> None:
@@ -36,21 +44,34 @@ def require_trackers(names: Iterable[str]) -> None:
 
 
 @contextmanager
-def tracking(names: Sequence[str], output: Path, settings: Mapping[str, Any], first_step: int) -> Iterator[Track]:
+def tracking(
+    names: Sequence[str], output: Path, settings: Mapping[str, Any], first_step: int, say: Callable[[str], None] = print
+) -> Iterator[Track]:
     """Opens the trackers of a run that makes `first_step` next; what is yielded takes the metrics of each step.
 
-    Raises as `require_trackers`.
+    Raises as `require_trackers`, and InputError for one that does not open. One that fails later is left alone from then on,
+    and `say` is told: no run ends for the sake of a copy of its metrics.
     """
     require_trackers(names)
-    with ExitStack() as opened:
-        trackers = [opened.enter_context(_open(name, output, settings, first_step)) for name in dict.fromkeys(names)]
+    trackers = {name: _open(name, output, settings, first_step) for name in dict.fromkeys(names)}
 
-        def track(metrics: Metrics) -> None:
-            numbers = dict(flat(metrics))
-            for log in trackers:
-                log(numbers, metrics["step"])
+    def guarded(name: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # whatever the client of a service raises
+            trackers.pop(name, None)
+            say(f"{name} takes no more metrics ({one_line(error)}); the run goes on, and metrics.jsonl has them")
 
+    def track(metrics: Metrics) -> None:
+        numbers = dict(flat(metrics))
+        for name, tracker in list(trackers.items()):
+            guarded(name, partial(tracker.log, numbers, metrics["step"]))
+
+    try:
         yield track
+    finally:
+        for name, tracker in list(trackers.items()):
+            guarded(name, tracker.close)
 
 
 def flat(metrics: Metrics, prefix: str = "") -> Iterator[tuple[str, float]]:
@@ -62,31 +83,34 @@ def flat(metrics: Metrics, prefix: str = "") -> Iterator[tuple[str, float]]:
             yield f"{prefix}{name}", float(value)
 
 
-@contextmanager
-def _open(
-    name: str, output: Path, settings: Mapping[str, Any], first_step: int
-) -> Iterator[Callable[[Mapping[str, float], int], None]]:
-    if name == "tensorboard":
-        writer = importlib.import_module(MODULES[name]).SummaryWriter(str(output / name), purge_step=first_step)
+def _open(name: str, output: Path, settings: Mapping[str, Any], first_step: int) -> _Tracker:
+    try:
+        if name == "tensorboard":
+            return _tensorboard(output / name, first_step)
+        return _service(name, output, settings)
+    except Exception as error:  # such as somebody who is not logged in
+        raise InputError(
+            f"{name} cannot be opened ({one_line(error)}): mend that or leave it out, then give the command with --resume"
+        ) from None
 
-        def log(numbers: Mapping[str, float], step: int) -> None:
-            for path, value in numbers.items():
-                writer.add_scalar(path, value, step)
-            writer.flush()
 
-        try:
-            yield log
-        finally:
-            writer.close()
-        return
+def _tensorboard(directory: Path, first_step: int) -> _Tracker:
+    writer = importlib.import_module(MODULES["tensorboard"]).SummaryWriter(str(directory), purge_step=first_step)
+
+    def log(numbers: Mapping[str, float], step: int) -> None:
+        for path, value in numbers.items():
+            writer.add_scalar(path, value, step)
+        writer.flush()
+
+    return _Tracker(log, writer.close)
+
+
+def _service(name: str, output: Path, settings: Mapping[str, Any]) -> _Tracker:
     service: Any = importlib.import_module(name)
     called = _run_name(output)
     place = {"id": called, "dir": str(output)} if name == "wandb" else {}
     run = service.init(project=PROJECT, name=called, config=dict(settings), resume="allow", **place)
-    try:
-        yield lambda numbers, step: run.log(dict(numbers), step=step)
-    finally:
-        run.finish()
+    return _Tracker(lambda numbers, step: run.log(dict(numbers), step=step), run.finish)
 
 
 def _run_name(output: Path) -> str:

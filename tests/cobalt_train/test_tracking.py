@@ -60,3 +60,48 @@ def test_a_tracker_that_there_is_not_is_one_line(name, said, tmp_path, monkeypat
     with pytest.raises(InputError, match=re.escape(said)), tracking((name,), tmp_path, {}, first_step=1):
         pass
     assert not list(tmp_path.iterdir())
+
+
+SERVICE = """
+class Run:
+    def log(self, numbers, step):
+        if step == 2:
+            raise ConnectionError("the service\\nis away")
+    def finish(self):
+        raise OSError("finished in vain")
+def init(**given):
+    if FAILS:
+        raise RuntimeError("api_key not configured")
+    return Run()
+"""
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    """A module by the name of wandb, as the real one behaves without its server."""
+    (tmp_path / "modules").mkdir()
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    yield lambda fails: (tmp_path / "modules" / "wandb.py").write_text(SERVICE.replace("FAILS", str(fails)))
+    sys.modules.pop("wandb", None)
+
+
+def test_a_tracker_that_does_not_open_is_one_line(service, tmp_path):
+    service(fails=True)
+    with (
+        pytest.raises(
+            InputError, match=r"^wandb cannot be opened \(api_key not configured\): mend that or leave it out"
+        ),
+        tracking(("wandb",), tmp_path, {}, first_step=1),
+    ):
+        pass
+
+
+def test_no_run_ends_for_the_sake_of_a_tracker(service, tmp_path):
+    service(fails=False)
+    said = []
+    with tracking(("wandb", "tensorboard"), tmp_path, {}, 1, said.append) as track:
+        for step in (1, 2, 3):
+            track(metrics(step, step / 4))
+    assert said == ["wandb takes no more metrics (the service is away); the run goes on, and metrics.jsonl has them"]
+    assert len(read(tmp_path)["reward"]) == 3

@@ -25,6 +25,7 @@ from cobalt_train import tree_attention
 from cobalt_train.logprobs import chosen_logprobs
 from cobalt_train.packing import Rows, pack, padded_targets
 
+LOGITS_CHANGED_BY = ("logits_scaling", "logit_scale", "final_logit_softcapping")  # after the output layer
 FULL, SLIDING = "full_attention", "sliding_attention"
 CHECKED_COMPLETIONS, CHECKED_TOKENS = 2, 32
 TOLERANCE = 2e-3  # in log-probability: float32 over a few hundred layers stays far below, a wrong mask far above
@@ -40,14 +41,20 @@ class Scores:
 
 
 def prepare(model: Any, name: str, longest: int, shared_prefix: bool) -> None:
-    """Readies a model for a `Scorer`. Raises InputError, naming the model, if its layers cannot share a prompt.
+    """Readies a model for a `Scorer`. Raises InputError, naming the model, if its layers cannot share a prompt or its
+    logits are not those of its output layer.
 
     `longest` is the most tokens that a prompt and a completion have together: within a sliding window, layers that slide
     are ordinary ones.
     """
+    config = model.config
+    for setting in LOGITS_CHANGED_BY:
+        if getattr(config, setting, None) not in (None, 1):
+            raise InputError(
+                f"model {name} changes its logits ({setting} = {getattr(config, setting)}): it cannot be trained"
+            )
     if not shared_prefix:
         return
-    config = model.config
     window = getattr(config, "sliding_window", None)
     kinds = set(getattr(config, "layer_types", None) or [SLIDING if window else FULL]) - {FULL}
     if kinds == {SLIDING} and window and longest <= window:

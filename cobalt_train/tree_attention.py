@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from cobalt_data.engines.cascade import UNSUPPORTED
+from cobalt_data.engines.cascade import more_than_plain
 from cobalt_data.errors import InputError
 from cobalt_train.logprobs import accumulation_dtype
 from cobalt_train.packing import Segment
@@ -156,7 +156,7 @@ def tree_attention(
     `kept_attention` is for layers that are computed twice: what the first time yields, by layer, is taken out by the second.
     Raises InputError for an attention that has more to it than the model's keys and queries.
     """
-    unsupported = [name for name in UNSUPPORTED if kwargs.get(name) is not None]
+    unsupported = more_than_plain(query, value, kwargs)
     if unsupported:
         raise InputError(
             f"{type(module).__name__} has attention with {', '.join(unsupported)}, over which completions cannot share their "

@@ -9,7 +9,7 @@ with the call as `attention_state`. Left out: sliding windows within the context
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,6 +158,12 @@ class Slots:
             self.values = [F.pad(values, (0, 0, 0, more)) for values in self.values]
 
 
+def more_than_plain(query: Tensor, value: Tensor, options: Mapping[str, Any]) -> list[str]:
+    """What an attention asks for beyond keys, queries and values of one width."""
+    asked = [name for name in UNSUPPORTED if options.get(name) is not None]
+    return asked if query.shape[-1] == value.shape[-1] else [*asked, "values of another width than its keys"]
+
+
 def cascade_attention(
     module: torch.nn.Module,
     query: Tensor,
@@ -169,7 +175,7 @@ def cascade_attention(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """The attention function that a transformers model calls in each layer."""
-    unsupported = [name for name in UNSUPPORTED if options.get(name) is not None]
+    unsupported = more_than_plain(query, value, options)
     if unsupported or attention_state is None:
         reason = f"attention with {', '.join(unsupported)}" if unsupported else "an attention of its own"
         raise InputError(f"{type(module).__name__} has {reason}, which the engine transformers lacks: use vllm")

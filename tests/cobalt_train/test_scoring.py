@@ -137,7 +137,9 @@ def test_a_sliding_window_is_refused_only_where_it_slides(tiny_shape):
 
 
 def test_attention_with_soft_caps_is_refused_by_name(tiny_shape):
-    model = Gemma2ForCausalLM(Gemma2Config(**tiny_shape, head_dim=8, layer_types=["full_attention"] * 2)).eval()
+    model = Gemma2ForCausalLM(
+        Gemma2Config(**tiny_shape, head_dim=8, layer_types=["full_attention"] * 2, final_logit_softcapping=None)
+    ).eval()
     prepare(model, "gemma", 64, True)
     with pytest.raises(InputError, match="Gemma2Attention has attention with softcap"):
         Scorer(model).score(GROUPS)

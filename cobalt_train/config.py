@@ -36,6 +36,7 @@ ALGORITHMS: Mapping[str, Mapping[str, Any]] = {
 }
 OUTCOMES = ("final", "best")
 DTYPES = ("float32", "bfloat16")
+NONE = "none"  # in a file or a flag, what TOML has no word for
 ENGINES = ("auto", "transformers", "vllm")  # those that work in token ids
 SLEEP_LEVELS = (0, 1, 2)
 
@@ -181,7 +182,7 @@ class TrainConfig:
         if not self.max_grad_norm > 0:
             raise InputError(f"max_grad_norm is {self.max_grad_norm}: give a number above 0")
         if self.importance_cap is not None and not self.importance_cap >= 1:
-            raise InputError(f"importance_cap is {self.importance_cap}: give at least 1, or leave it out")
+            raise InputError(f'importance_cap is {self.importance_cap}: give at least 1, or "none"')
         if self.engine_memory_share is not None and not 0 < self.engine_memory_share < 1:
             raise InputError(f"engine_memory_share is {self.engine_memory_share}: give a number in (0, 1)")
 
@@ -240,7 +241,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def load_config(file: Path | None = None, preset: str | None = None, **overrides: Any) -> TrainConfig:
-    """A preset (`paper` by default), over it what the algorithm starts from, the file, the overrides that are not None.
+    """A preset (`paper` by default), over it what the algorithm starts from, the file, the overrides.
 
     Raises InputError, naming the file and the setting, for what is unknown or of the wrong type.
     """
@@ -249,8 +250,7 @@ def load_config(file: Path | None = None, preset: str | None = None, **overrides
     settings.pop("preset", None)
     if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"preset {name!r} is unknown: use one of {', '.join(PRESETS)}")
-    given = {key: value for key, value in overrides.items() if value is not None}
-    chosen = {**_checked(settings, str(file)), **_checked(given, "settings")}
+    chosen = {**_checked(settings, str(file)), **_checked(overrides, "settings")}
     return TrainConfig(**{**PRESETS[name], **ALGORITHMS.get(chosen.get("algo"), {}), **chosen})
 
 
@@ -299,13 +299,18 @@ def _read_toml(file: Path) -> dict[str, Any]:
 
 
 def _checked(settings: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The settings with whole numbers made floats where a float is meant. A setting is of the type of its field."""
+    """The settings with whole numbers made floats where a float is meant, and "none" made None where a setting may be left out.
+
+    A setting is of the type of its field.
+    """
     hints = get_type_hints(TrainConfig)
     known = {field.name: get_args(hints[field.name]) or (hints[field.name],) for field in fields(TrainConfig)}
     checked = {}
     for name, value in settings.items():
         if name not in known:
             raise InputError(f"{where}: {name!r} is no setting; known are {', '.join(known)}")
+        if value == NONE and type(None) in known[name]:
+            value = None
         if type(value) is int and float in known[name]:
             try:
                 value = float(value)

@@ -34,7 +34,7 @@ class Clip:
         if not self.high > 0:
             raise InputError(f"clip_high is {self.high}: give a number above 0")
         if self.dual is not None and not self.dual > 1:
-            raise InputError(f"clip_dual is {self.dual}: give a number above 1, or leave it out")
+            raise InputError(f'clip_dual is {self.dual}: give a number above 1, or "none"')
 
 
 def grpo(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, mask: Tensor, clip: Clip) -> Tensor:

@@ -24,8 +24,9 @@ BYTES = {"float32": 4, "bfloat16": 2}
 class Plan:
     """Of a run in one process. Tokens are per step, with completions as long as they may get.
 
-    `forward_tokens` are those that the policy computes once to learn, `plain_tokens` the same without a shared prompt. Whole
-    trajectories count without feedback, whose length nobody knows yet. `weight_bytes` are masters, the gradients and moments of
+    `forward_tokens` are those that the policy computes to learn: the prompt of a group once for every pass that its rows take,
+    of `micro_batch_tokens` at most. `plain_tokens` are the same without a shared prompt. Whole trajectories count without
+    feedback, whose length nobody knows yet. `weight_bytes` are masters, the gradients and moments of
     what is trained, the engine's copy and the reference; activations come on top.
     """
 
@@ -65,6 +66,10 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
     prompt_tokens = round(groups * prompts.prompt_tokens / len(prompts.by_id))
     written = groups * config.group_size * config.max_tokens  # in one turn; later prompts hold what was written before
     generated = turns * written
+    own = (turns - 1) * written + generated  # of all rows, beside the prompts that they begin with
+    passes = passes_of_a_group(
+        prompt_tokens // groups, own // groups, config.group_size * turns, config.micro_batch_tokens
+    )
     plain = config.group_size * turns * prompt_tokens + sum(range(turns)) * written + generated
     steps = total_steps(config, len(prompts.by_id))
     return Plan(
@@ -78,13 +83,18 @@ def plan(config: TrainConfig, version: Version, model: str) -> Plan:
         updates_per_step=min(config.optimizer_steps, groups) if turns == 1 else config.optimizer_steps,
         prompt_tokens=prompt_tokens,
         generated_tokens=generated,
-        forward_tokens=prompt_tokens + (turns - 1) * written + generated if config.shared_prefix else plain,
+        forward_tokens=min(plain, passes * prompt_tokens + own) if config.shared_prefix else plain,
         plain_tokens=plain,
         parameters=parameters,
         trained_parameters=trained,
         weight_bytes=BYTES["float32"] * (parameters + 3 * trained + reference)
         + BYTES[config.engine_dtype] * parameters,
     )
+
+
+def passes_of_a_group(prompt: int, own: int, rows: int, limit: int) -> int:
+    """In how many a group is computed whose rows, alike, have `own` tokens in all (`cobalt_train.packing.split_rows`)."""
+    return -(-rows // max(1, (limit - prompt) * rows // own))
 
 
 def _prompts(config: TrainConfig, version: Version, model: str, shape: Any, side: str) -> PromptSet[Any]:

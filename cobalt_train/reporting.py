@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from cobalt_data.charts import curve_picture
 from cobalt_data.console import clock
 from cobalt_data.errors import CobaltError
 from cobalt_data.staging import write_whole
+from cobalt_train.config import NONE
 from cobalt_train.evaluation import HackRate, TurnScore
 
 CURVE_NAME = "learning-curve.png"
@@ -75,8 +77,15 @@ def plan_lines(expected: Mapping[str, Any], settings: Mapping[str, Any]) -> list
     return [
         *(f"{name}: {value:{forms.get(type(value), '')}}" for name, value in expected.items()),
         "",
-        *(f"{name} = {json.dumps(value)}" for name, value in settings.items() if value is not None),
+        *(f"{name} = {_toml(value)}" for name, value in settings.items()),
     ]
+
+
+def _toml(value: Any) -> str:
+    """A setting as it stands in a file."""
+    if value is None:
+        return json.dumps(NONE)
+    return str(value) if value in (math.inf, -math.inf) else json.dumps(value)
 
 
 def step_line(metrics: Mapping[str, Any]) -> str:

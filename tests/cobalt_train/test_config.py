@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cobalt_data.errors import InputError
-from cobalt_train.config import FREE_ON_RESUME, PRESETS, TrainConfig, load_config
+from cobalt_train.config import FREE_ON_RESUME, PRESETS, TrainConfig, load_config, parse_settings
 
 
 def test_the_paper_preset_is_the_recipe_of_the_paper():
@@ -37,9 +37,18 @@ def test_every_preset_is_valid(name):
 def test_flags_override_the_file_and_the_file_its_preset(tmp_path):
     file = tmp_path / "run.toml"
     file.write_text('preset = "cpu-small"\nlearning_rate = 3e-6\ngroup_size = 6\nkl_coefficient = 0\n')
-    config = load_config(file, group_size=4, seed=None)
+    config = load_config(file, group_size=4)
     assert (config.learning_rate, config.group_size, config.max_tokens, config.seed) == (3e-6, 4, 96, 0)
     assert isinstance(config.kl_coefficient, float)
+
+
+def test_none_is_a_word_for_what_may_be_left_out(tmp_path):
+    (file := tmp_path / "run.toml").write_text('clip_dual = "none"')
+    assert load_config(file).clip_dual is None
+    engine = load_config(preset="modern", **parse_settings(["importance_cap=none", "old_logprobs=engine"]))
+    assert (engine.importance_cap, engine.old_logprobs) == (None, "engine")
+    with pytest.raises(InputError, match="seed is 'none': give a value of type int"):
+        parse_settings(["seed=none"])
 
 
 @pytest.mark.parametrize(

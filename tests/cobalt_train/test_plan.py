@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 import toy
-from transformers import Gemma2Config, MistralConfig, Qwen3NextConfig
+from transformers import CohereConfig, DeepseekV3Config, Gemma2Config, GraniteConfig, MistralConfig, Qwen3NextConfig
 
 from cobalt_data import engines
 from cobalt_data.dataset import open_version
 from cobalt_data.errors import EngineError, InputError
 from cobalt_data.models import ResolvedModel
-from cobalt_train.plan import plan
+from cobalt_train.packing import split_rows
+from cobalt_train.plan import passes_of_a_group, plan
 from cobalt_train.skeleton import fitting_skeleton
 from cobalt_train.trainer import Trainer
 
@@ -28,6 +29,19 @@ def test_the_plan_counts_tokens_with_and_without_a_shared_prompt(toy_model, toy_
         2.0,
         expected.parameters,
     )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "row", "limit"), [(10, 6, 16), (6, 3, 16), (6, 3, 54), (6, 3, 53), (20, 1, 16), (5, 2, 9)]
+)
+def test_a_group_takes_as_many_passes_as_the_plan_says(prompt, row, limit):
+    split = split_rows([([1] * prompt, [[2] * row] * 16)], limit, shared_prefix=True)
+    assert len(split) == passes_of_a_group(prompt, 16 * row, 16, limit)
+
+
+def test_the_plan_counts_a_prompt_once_for_every_pass(toy_model, toy_version):
+    expected = plan(replace(CONFIG, micro_batch_tokens=1), toy_version, toy_model)
+    assert expected.forward_tokens == expected.plain_tokens
 
 
 def test_the_plan_of_more_prompts_than_there_are_is_that_of_all(toy_model, toy_version):
@@ -74,7 +88,18 @@ def test_settings_that_the_run_refuses_are_refused_in_the_same_words(
     ("shape", "said"),
     [
         (lambda given: Qwen3NextConfig(**given), "has layers (linear_attention)"),
-        (lambda given: Gemma2Config(**given, layer_types=["full_attention"] * 2), "attention with softcap"),
+        (
+            lambda given: Gemma2Config(**given, layer_types=["full_attention"] * 2, final_logit_softcapping=None),
+            "attention with softcap",
+        ),
+        (
+            lambda given: DeepseekV3Config(
+                **given, q_lora_rank=8, kv_lora_rank=8, n_routed_experts=4, n_group=1, topk_group=1, v_head_dim=4
+            ),
+            "attention with values of another width than its keys",
+        ),
+        (lambda given: GraniteConfig(**given, logits_scaling=8.0), "changes its logits (logits_scaling = 8.0)"),
+        (lambda given: CohereConfig(**given), "changes its logits (logit_scale = 0.0625)"),
     ],
 )
 def test_layers_that_the_run_refuses_are_refused_in_the_same_words_before_anything_is_written(

@@ -18,6 +18,9 @@ def test_the_settings_of_a_plan_are_lines_of_a_file_that_is_read_again(tmp_path)
     assert told == ["engine: vllm", "steps: 3,000", "epochs: 5.33"]
     (tmp_path / "run.toml").write_text("\n".join(settings))
     assert load_config(tmp_path / "run.toml") == config != TrainConfig()
+    unbounded = TrainConfig(clip_dual=None, max_grad_norm=float("inf"))
+    (tmp_path / "run.toml").write_text("\n".join(plan_lines({}, asdict(unbounded))))
+    assert load_config(tmp_path / "run.toml") == unbounded
 
 
 def test_the_picture_of_a_run_lies_beside_its_metrics(tmp_path):

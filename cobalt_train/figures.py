@@ -20,6 +20,7 @@ class Figures:
     kl_tokens: int = 0
     kl_sum: float = 0.0
     clipped_tokens: int = 0
+    capped_tokens: int = 0  # whose importance weight was cut off
     mismatch_tokens: int = 0
     mismatch_ratio_sum: float = 0.0
     mismatch_kl_sum: float = 0.0

@@ -139,7 +139,9 @@ class Learner:
         losses = OBJECTIVES[config.objective](*ratio_of)
         figures.clipped_tokens += int(clipped(config.objective, *ratio_of).sum())
         if config.importance_cap is not None:
-            losses = losses * importance_weights(old, rows.engine_logprobs.to(device), config.importance_cap)
+            weights = importance_weights(old, rows.engine_logprobs.to(device), config.importance_cap)
+            figures.capped_tokens += int(((weights == config.importance_cap) & scores.mask).sum())
+            losses = losses * weights
         if self._reference is not None:
             with torch.no_grad():
                 reference = self._score(self._reference, rows).logprobs

@@ -36,6 +36,7 @@ def step_metrics(groups: Sequence[Group], lesson: Lesson, figures: Figures) -> d
         "entropy": _ratio(figures.entropy_sum, figures.tokens),
         "kl": _ratio(figures.kl_sum, figures.kl_tokens),
         "clipped_share": _ratio(figures.clipped_tokens, figures.tokens),
+        "capped_share": _ratio(figures.capped_tokens, figures.tokens),
         "grad_norm": _mean(figures.grad_norms),
         "mismatch_ratio": _ratio(figures.mismatch_ratio_sum, figures.mismatch_tokens),
         "mismatch_kl": _ratio(figures.mismatch_kl_sum, figures.mismatch_tokens),

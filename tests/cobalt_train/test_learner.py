@@ -26,11 +26,15 @@ def updated(tiny_llama, monkeypatch):
         with torch.no_grad():
             reference.get_input_embeddings().weight.mul_(1.1)
         learner = Learner(model, reference, "toy", 64, replace(CONFIG, **settings))
-        learner._checked = True  # the completions are made up: no engine drew them
-        figures = learner.learn(batches)
+        figures = unchecked(learner).learn(batches)
         return torch.tensor([*figures.grad_norms, figures.loss, figures.kl_sum]), model.state_dict()
 
     return update
+
+
+def unchecked(learner):
+    learner._checked = True  # the completions are made up: no engine drew them
+    return learner
 
 
 def batch(name, prompt, *completions):
@@ -75,6 +79,16 @@ def test_the_denominators_of_an_update_are_those_of_its_own_rows(updated):
     both = updated(BATCHES, optimizer_steps=2, **still)[0][:2]
     apart = [updated(part, **still)[0][0] for part in (BATCHES[:1], BATCHES[1:])]
     torch.testing.assert_close(both, torch.stack(apart), rtol=1e-5, atol=1e-6)
+
+
+def test_tokens_whose_weight_is_cut_off_are_counted(tiny_llama):
+    config = replace(CONFIG, kl_coefficient=0.0, importance_cap=2.0)
+    learner = unchecked(Learner(tiny_llama, None, "toy", 64, config))
+    unlikely = [replace(part, engine_logprobs=torch.full_like(part.engine_logprobs, -50)) for part in BATCHES[:1]]
+    figures = learner.learn(
+        [*unlikely, *(replace(part, engine_logprobs=0 * part.engine_logprobs) for part in BATCHES[1:])]
+    )
+    assert figures.capped_tokens == sum(map(len, BATCHES[0].completions)) < figures.tokens
 
 
 def assert_close(ours, theirs):

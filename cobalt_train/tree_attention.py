@@ -32,6 +32,7 @@ from cobalt_train.packing import Segment
 
 NAME = "cobalt_tree"
 BATCH_SCORES = 1 << 20  # of one head: as many attention scores of leaves are computed at once
+BLOCK_SCORES = 1 << 26  # of all heads: as many exist at once where there is no kernel
 SHORT = 256  # queries: on blocks below, matrix products take a third of the time of the CPU kernel's backward pass
 
 
@@ -212,16 +213,19 @@ def _attend_backward(
 def _dense(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
     if _has_kernel(query):
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, causal, scale=scale)
-    scores = _scores(query, key, causal, scale)
-    lse = scores.logsumexp(-1)
-    return (scores - lse[..., None]).exp().to(value.dtype) @ value, lse
+    blocks = [
+        _products(query[:, :, rows], key[:, :, seen], value[:, :, seen], causal, scale)
+        for rows, seen in _bounded(query, key, causal)
+    ]
+    out, lse = (torch.cat(parts, dim=2) for parts in zip(*blocks, strict=True))
+    return out, lse
 
 
 def _dense_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not _has_kernel(query):
-        return _products_backward(grad, query, key, value, out, lse, causal, scale)
+        return _bounded_backward(grad, query, key, value, out, lse, causal, scale)
     if query.shape[2] >= SHORT:
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
             grad, query, key, value, out, lse, 0.0, causal, scale=scale
@@ -230,6 +234,38 @@ def _dense_backward(
     of_heads = (_products_backward(*head, causal, scale) for head in heads)  # of one head, the scores stay in the cache
     d_query, d_key, d_value = (torch.cat(parts, dim=1) for parts in zip(*of_heads, strict=True))
     return d_query, d_key, d_value
+
+
+def _bounded_backward(
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    d_query = torch.empty_like(query)
+    d_key, d_value = (torch.zeros_like(tensor, dtype=lse.dtype) for tensor in (key, value))
+    for rows, seen in _bounded(query, key, causal):
+        of_rows = (tensor[:, :, rows] for tensor in (out, lse))
+        block = _products_backward(
+            grad[:, :, rows], query[:, :, rows], key[:, :, seen], value[:, :, seen], *of_rows, causal, scale
+        )
+        d_query[:, :, rows] = block[0]
+        d_key[:, :, seen] += block[1]
+        d_value[:, :, seen] += block[2]
+    return d_query, d_key.to(key.dtype), d_value.to(value.dtype)
+
+
+def _bounded(query: Tensor, key: Tensor, causal: bool) -> Iterator[tuple[slice, slice]]:
+    """The queries in parts whose scores are few enough to exist at once, each with the keys that it may see."""
+    (rows, heads, queries, _), keys = query.shape, key.shape[2]
+    size = max(1, BLOCK_SCORES // (rows * heads * keys))
+    for start in range(0, queries, size):
+        end = min(start + size, queries)
+        yield slice(start, end), slice(0, end if causal else keys)
+
+
+def _products(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
+    """As `_attend`, heads for heads; the last query sees all keys, where causal the one before it all but the last."""
+    scores = _scores(query, key, causal, scale)
+    lse = scores.logsumexp(-1)
+    return (scores - lse[..., None]).exp().to(value.dtype) @ value, lse
 
 
 def _products_backward(
@@ -244,7 +280,8 @@ def _products_backward(
 def _scores(query: Tensor, key: Tensor, causal: bool, scale: float) -> Tensor:
     scores = _wide_product(query, key).mul_(scale)
     if causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        queries, keys = scores.shape[-2:]
+        future = torch.ones(queries, keys, dtype=torch.bool, device=scores.device).triu(1 + keys - queries)
         scores = scores.masked_fill_(future, float("-inf"))
     return scores
 

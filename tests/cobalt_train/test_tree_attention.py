@@ -46,7 +46,8 @@ def test_a_forest_equals_attention_under_its_explicit_mask(kv_heads, short, monk
     torch.testing.assert_close(ours, theirs)
 
 
-def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
+@pytest.mark.parametrize("most", [1, 100, 1 << 26])
+def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch, most):
     generator = torch.Generator().manual_seed(0)
     query = torch.randn(1, 4, LENGTH, 8, generator=generator, dtype=torch.float64, requires_grad=True)
     key = torch.randn(1, 2, LENGTH, 8, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -58,6 +59,7 @@ def test_the_portable_blocks_equal_the_cpu_kernel(monkeypatch):
     monkeypatch.setattr(tree_attention, "SHORT", 0)
     by_kernel = run()
     monkeypatch.setattr("cobalt_train.tree_attention._has_kernel", lambda _: False)
+    monkeypatch.setattr(tree_attention, "BLOCK_SCORES", most)
     torch.testing.assert_close(run(), by_kernel)
 
 

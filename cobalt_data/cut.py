@@ -11,7 +11,8 @@ ends with the feedback to its last program; turn t means t programs. For every p
    Trajectories that were rolled out under perturbed tests are chosen like this among themselves, so they displace no other.
 4. A chosen trajectory is cut at turns 1, 2, ... `turns`. Cutting stops before the first context whose last two programs both
    passed all public tests (`stop_when_passing`), or that has more than `max_prompt_tokens`; before turn 1 already where
-   programs 0 and 2 both pass everything (`look_ahead`). A problem without public tests has no feedback, hence no contexts.
+   programs 0 and 2 both pass everything (`look_ahead`). A problem without public tests has no feedback, hence no contexts;
+   a conversation of others may end with its last program, whose context is then left out.
    A program passes the public tests if it was told so; pass rates are always those of the true tests.
 
 Every context that the trajectories hold is counted: emitted, or dropped for one reason. Whatever prompts the version had
@@ -52,6 +53,7 @@ NEVER_SOLVED = "its trajectory never passes everything"
 DOWN_SAMPLED = "down-sampled"
 NOT_SMALLEST = "another validation trajectory has a smaller range"
 NO_FEEDBACK = "its problem has no public tests"
+ENDS_UNTOLD = "no feedback to its last program"
 TOO_LATE = "beyond the last turn"
 LOOKED_AHEAD = "programs 0 and 2 pass everything"
 KEEPS_PASSING = "two successive programs pass all public tests"
@@ -262,6 +264,9 @@ def _cut_trajectories(
         )
         for row in piece.filter(chosen).to_pylist():
             place, turns = places[row["problem_id"]], plan.turns[row["trajectory_id"]]
+            if turns[-1] == row["num_turns"] and row["messages"][-1]["role"] != "user":
+                turns.pop()
+                plan.dropped[ENDS_UNTOLD] += 1
             # The problem's own texts: to parse them and to write them again would give the same, at a price.
             judged_by = {"tests": texts["tests"][place].as_py(), "judge": texts["judge"][place].as_py()}
             for position, prompt in enumerate(_prompts(turns, row, count_tokens)):

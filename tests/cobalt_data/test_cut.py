@@ -192,6 +192,24 @@ def test_contexts_that_are_too_long_end_the_trajectory(tmp_path):
     assert change.counts["prompts"].dropped == {"too many tokens": 2}
 
 
+def test_a_conversation_that_ends_with_its_last_program_is_cut_before_it(tmp_path):
+    problem = make_problem()
+    turns = [make_turn(), make_turn(pass_rate=0.5), make_turn(pass_rate=1.0, public=1.0, feedback="")]
+    told, untold = rated(problem, [0.0, 0.5, 1.0], sample_index=1), make_trajectory(problem, turns)
+    version = make_dataset(tmp_path / "d", [problem], [told, untold])
+    change = cut(version, ALL, count_words)
+    cut_at = {(prompt.trajectory_id, prompt.turn) for prompt in prompts_of(change) if prompt.turn}
+    assert cut_at == {(told.trajectory_id, turn) for turn in (1, 2, 3)} | {
+        (untold.trajectory_id, turn) for turn in (1, 2)
+    }
+    assert change.counts["prompts"].dropped == {"no feedback to its last program": 1}
+    short = cut(version, replace(ALL, max_prompt_tokens=1), count_words)
+    assert (
+        sum(short.counts["prompts"].dropped.values())
+        == short.counts["prompts"].rows_in - short.counts["prompts"].rows_out
+    )
+
+
 def test_prompts_stay_on_the_side_of_their_problem(tmp_path):
     problems = [make_problem(f"p{side}", split=side) for side in ("train", "validation", "test")]
     trajectories = [rated(problem, [0.0, 0.5, 1.0], index) for problem in problems for index in range(3)]

@@ -1,8 +1,8 @@
 """The files of a problem package, in a directory or a zip archive, with nothing taken from outside of it.
 
-A name that leads out of the package, a symbolic link in an archive, and one in a directory that points outside are refused;
-so is a file that is, or unpacks to, more than `MAX_FILE_BYTES`, and an archive of more than `MAX_ARCHIVE_BYTES` or
-`MAX_FILES`. Sizes are measured while reading: what an archive says of itself is not believed.
+A name that leads out of the package, a symbolic link in an archive, and in a directory a link to a folder, or to a file outside,
+are refused; so is a file that is, or unpacks to, more than `MAX_FILE_BYTES`, and an archive of more than `MAX_ARCHIVE_BYTES`
+or `MAX_FILES`. Sizes are measured while reading: what an archive says of itself is not believed. Nothing is passed over.
 """
 
 from __future__ import annotations
@@ -79,9 +79,17 @@ def open_files(path: Path) -> Iterator[Files]:
         yield Archive(archive, prefix, tuple(name.removeprefix(prefix) for name in names))
 
 
+def refuse_folder_link(path: Path, root: Path) -> None:
+    """Raises BadRow where a folder in `root` is a link, which a walk would pass over."""
+    if path.is_symlink():
+        raise BadRow("link", f"{path.relative_to(root)} is a link to a folder: put the folder itself there")
+
+
 def _names_in_folder(root: Path) -> tuple[str, ...]:
     names = []
-    for folder, _, files in os.walk(root):  # follows no links to directories
+    for folder, inner, files in os.walk(root, onerror=_refuse_unreadable):
+        for name in inner:
+            refuse_folder_link(Path(folder) / name, root)
         names += [(Path(folder) / file).relative_to(root).as_posix() for file in files]
         if len(names) > MAX_FILES:
             raise BadRow("too many files", f"has more than {MAX_FILES} files: a problem package is smaller")
@@ -97,15 +105,23 @@ def _names_in_archive(archive: zipfile.ZipFile) -> tuple[str, ...]:
     for entry in entries:
         name = entry.filename
         parts = PurePosixPath(name).parts
-        if name.startswith("/") or "\\" in name or ".." in parts or ":" in parts[0] or not name.isprintable():
+        if name.startswith("/") or "\\" in name or ".." in parts or ":" in "".join(parts[:1]) or not name.isprintable():
             raise BadRow("outside", f"names the file {name[:80]!r}, which leads out of it: refused")
         if stat.S_ISLNK(entry.external_attr >> 16):
             raise BadRow("link", f"{name[:80]} is a symbolic link: put the file itself into the archive")
-        if not entry.is_dir():
+        if not name.endswith("/"):
+            if not parts:
+                raise BadRow("no name", f"holds a file named {name!r}, which is no name: pack it again")
             names.append(name)
     if len(set(names)) < len(names):
         raise BadRow("repeated file", "names a file twice: pack it again")
     return tuple(sorted(names))
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    raise BadRow(
+        "unreadable", f"{error.filename} cannot be read ({error.strerror}): give yourself the right to"
+    ) from None
 
 
 def _bounded(content: bytes, name: str) -> bytes:

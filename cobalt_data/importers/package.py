@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from cobalt_data.errors import InputError
-from cobalt_data.importers.archives import Files, open_files
+from cobalt_data.importers.archives import Files, open_files, refuse_folder_link
 from cobalt_data.importers.fields import BadRow, Fields, UnusableRow, as_text, identifier, wrong_type
 from cobalt_data.importers.markup import html_to_text
 from cobalt_data.importers.public import choose_public
@@ -46,7 +46,8 @@ def _package_paths(source: Path) -> Iterator[Path]:
     if not source.is_dir() or (source / CONFIG).is_file():
         yield source
         return
-    inner = sorted([*source.glob("*.zip"), *(config.parent for config in source.rglob(CONFIG))])
+    links = (path for path in source.rglob("*") if path.is_symlink() and (path / CONFIG).is_file())
+    inner = sorted([*source.glob("*.zip"), *(config.parent for config in source.rglob(CONFIG)), *links])
     if not inner:
         raise InputError(f"{source} holds no {CONFIG}, and no packages: name a problem package or a directory of them")
     yield from inner
@@ -56,6 +57,8 @@ def package_rows(source: Path) -> Iterator[SourceRow]:
     """One row per package, whose files can be read until the next row is asked for."""
     for path in _package_paths(source):
         try:
+            if path != source:
+                refuse_folder_link(path, source)
             with open_files(path) as files:
                 yield SourceRow(str(path), {"name": path.resolve().name.removesuffix(".zip"), "files": files})
         except BadRow as error:
@@ -198,7 +201,7 @@ def _seconds(config: Mapping[str, Any], files: Files) -> float:
         stated = _text(files, ".timelimit").strip()
     try:
         return min(max(SECONDS, float(stated or 0)), 3600.0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadRow("bad limit", f"the time limit is {str(stated)[:40]!r}: it must be a number of seconds") from None
 
 

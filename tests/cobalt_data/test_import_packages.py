@@ -139,6 +139,7 @@ def test_a_statement_in_html_becomes_text_and_markdown_goes_first(tmp_path):
         ({"problem.yaml": "validator_flags: float_tolerance nan"}, "must lie in [0, 1)"),
         ({"problem.yaml": "limits: {memory: -3}"}, "limits.memory"),
         ({"problem.yaml": "limits: {time_limit: soon}"}, "the time limit is 'soon'"),
+        ({"problem.yaml": f"limits: {{time_limit: {10**400}}}"}, "the time limit is '1000"),
         ({"data/sample/1.ans": None}, "1.in has no 1.ans beside it"),
         ({"data/sample/1.in": b"\xff"}, "is not UTF-8 (byte 0)"),
         ({name: None for name in FILES if name.startswith("problem_statement")}, "has no statement"),
@@ -166,6 +167,34 @@ def test_links_are_refused_in_archives_and_where_they_leave_a_directory(tmp_path
     outside.unlink()
     outside.symlink_to("/etc/hostname")
     assert "9.ans is a link that leads out of the package: refused" in refusal(package)
+
+
+def test_a_folder_that_is_a_link_is_refused_whether_a_package_or_a_directory_of_packages_holds_it(tmp_path):
+    package = write_package(tmp_path / "round/one")
+    outside = (package / "data/secret").rename(tmp_path / "secret")
+    (package / "data/secret").symlink_to(outside)
+    assert "data/secret is a link to a folder" in refusal(package)
+    assert "data/secret is a link to a folder" in refusal(tmp_path / "round")
+    (package / "data/secret").unlink()
+    outside.rename(package / "data/secret")
+    assert len(only(tmp_path / "round").tests) == 3
+    (tmp_path / "round/two").symlink_to(write_package(tmp_path / "two"))
+    assert "two is a link to a folder" in refusal(tmp_path / "round")
+    found = import_problems(tmp_path / "round", "package", skip_bad_rows=True)
+    assert found.dropped == {"link": 1} and [problem.title for problem in found.problems] == ["A Sum"]
+    (tmp_path / "link").symlink_to(package)
+    assert only(tmp_path / "link") == only(package)  # a package that is named may be one
+
+
+def test_entries_without_a_name_are_refused_and_the_root_as_an_entry_is_not(tmp_path):
+    for name in ("", "."):
+        assert "which is no name" in refusal(write_zip(tmp_path / "p.zip", {**FILES, name: "x"}))
+        with pytest.raises(InputError, match="none of its 1 rows"):
+            import_problems(tmp_path / "p.zip", "package", skip_bad_rows=True)
+    wanted = only(write_zip(tmp_path / "p.zip"))
+    assert (
+        only(write_zip(tmp_path / "p.zip", {"./": "", **{f"./{name}": text for name, text in FILES.items()}})) == wanted
+    )
 
 
 def test_an_archive_that_would_burst_is_refused(tmp_path, monkeypatch):

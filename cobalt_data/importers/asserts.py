@@ -186,10 +186,13 @@ def _close(distance: ast.expr, eps: Any) -> _Call | None:
 def _is_close(test: ast.Call) -> _Call | None:
     """`math.isclose(candidate(x), y)`: the larger of its tolerances, relative and absolute as in the checker."""
     settings = {keyword.arg: literal(keyword.value) for keyword in test.keywords if keyword.arg}
-    if len(test.args) != 2 or not settings.keys() <= {"rel_tol", "abs_tol"}:
+    tolerances = {"rel_tol": 1e-9, "abs_tol": 0.0, **settings}
+    if len(test.args) != 2 or len(tolerances) > 2:
+        return None
+    if not all(isinstance(eps, int | float) for eps in tolerances.values()):
         return None
     left, right = test.args
-    eps = max(settings.get("rel_tol", 1e-9), settings.get("abs_tol", 0.0))
+    eps = max(tolerances.values())
     return _call(left, literal(right), eps) if _is_call(left) else _call(right, literal(left), eps)
 
 

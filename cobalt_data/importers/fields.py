@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 Fields = Mapping[str, Any]
 
 MAX_ID_LENGTH = 500
+LARGEST = sys.float_info.max
 
 
 class BadRow(Exception):
@@ -107,7 +108,7 @@ def identifier(fields: Fields, name: str) -> str:
 
 def number(fields: Fields, name: str) -> float:
     value = required(fields, name)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -LARGEST <= value <= LARGEST:
         raise wrong_type(name, value, "a finite number")
     return float(value)
 

@@ -13,7 +13,6 @@ model, its sampling and its tokens. Where they could be read in two ways, this i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -162,7 +161,7 @@ def _by_sample(value: Any, turns: Sequence[int]) -> list[list[Any]] | None:
 
 
 def _share(value: Any, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or not 0 <= value <= 1:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise wrong_type(name, value, "a share in [0, 1]")
     return float(value)
 

@@ -5,8 +5,10 @@ The first has no ids, so a problem's id is a hash of its question and tests. `da
 
 from __future__ import annotations
 
+from typing import Any
+
 from cobalt_data.ids import row_id
-from cobalt_data.importers.fields import Fields, filled_text, identifier, lenient_date, optional_text
+from cobalt_data.importers.fields import BadRow, Fields, filled_text, identifier, lenient_date, optional_text
 from cobalt_data.importers.input_output import platform, solutions, starter_code, tests_and_judge
 from cobalt_data.rows import Problem
 
@@ -17,8 +19,7 @@ UNKNOWN = "unknown_difficulty"
 def to_problem(row: Fields, public: int | None) -> Problem:
     question = filled_text(row, "question").strip()
     tests, judge = tests_and_judge(row, public)
-    known = row.get("id") is not None
-    origin_id = identifier(row, "id") if known else row_id("taco", question, row.get("input_output"))
+    origin_id = identifier(row, "id") if row.get("id") is not None else _hash_of(question, row.get("input_output"))
     difficulty = (optional_text(row, "difficulty") or UNKNOWN).lower()
     url, source = optional_text(row, "url"), optional_text(row, "source")
     title = optional_text(row, "name")
@@ -40,3 +41,12 @@ def to_problem(row: Fields, public: int | None) -> Problem:
             "pictures": optional_text(row, "picture_num"),
         },
     )
+
+
+def _hash_of(question: str, tests: Any) -> str:
+    try:
+        return row_id("taco", question, tests)
+    except (TypeError, ValueError) as error:
+        raise BadRow(
+            "not storable", f"field 'input_output' holds a value that JSON lacks ({error}): give the row an 'id'"
+        ) from None

@@ -93,6 +93,8 @@ def test_a_tolerance_becomes_the_checker_of_the_problem():
     assert checker == "float:0.0001"
     _, checker = asserts_to_tests(check("assert math.isclose(candidate(1), 0.1)"), "f")
     assert checker == "float:1e-09"
+    tests, checker = asserts_to_tests(check("assert math.isclose(candidate(1), 0.1, rel_tol='x')"), "f")
+    assert (tests[0]["kind"], checker) == ("assert", None)
 
 
 def test_two_tolerances_in_one_problem_stay_in_their_asserts():

@@ -147,6 +147,12 @@ def test_problems_without_tests_are_left_out_and_counted(tmp_path):
         ("taco", {**TACO, "input_output": '{"inputs": ["1"], "outputs": []}'}, "has 1 inputs and 0 outputs"),
         ("taco", {**TACO, "input_output": '{"inputs": [3], "outputs": ["1"]}'}, "'input_output.inputs[0]' is 3"),
         ("taco", {**TACO, "question": None}, "field 'question' is null"),
+        ("taco", {**TACO, "picture_num": 10**400}, "field 'picture_num' is 1000"),
+        (
+            "taco",
+            {**TACO, "input_output": {"fn_name": "f", "inputs": [[float("nan")]], "outputs": [1]}},
+            "field 'input_output' holds a value that JSON lacks",
+        ),
         ("taco", {**TACO, "solutions": '{"a": 1}'}, "field 'solutions' is"),
         ("apps", {**APPS, "input_output": '{"fn_name": "f(", "inputs": [[1]], "outputs": [1]}'}, "name of a function"),
         ("apps", {**APPS, "input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'}, "the array of a call's"),

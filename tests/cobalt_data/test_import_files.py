@@ -146,6 +146,7 @@ def test_a_json_array_and_invalid_utf8_come_with_the_remedy(tmp_path):
             {"float_tolerance": float("nan")},
             "'float_tolerance' is NaN: it must be a finite number",
         ),
+        ("kickstart_codejam", {"float_tolerance": 10**400}, "it must be a finite number"),
         ("kickstart_codejam", {"float_tolerance": True}, "'float_tolerance' is true: it must be a finite number"),
         ("kickstart_codejam", {"float_tolerance": 5}, "field 'float_tolerance' is 5: it must lie in [0, 1)"),
         ("kickstart_codejam", {"tests": []}, "field 'tests' is empty"),
@@ -177,6 +178,7 @@ def test_a_json_array_and_invalid_utf8_come_with_the_remedy(tmp_path):
         ("reference", {"test_cases": None}, "field 'test_cases' is missing or empty"),
         ("reference", {"id": None}, "field 'id' is null"),
         ("reference", {"id": 1.5}, "field 'id' is 1.5"),
+        ("reference", {"difficulty": -(10**400)}, "field 'difficulty' is -1000"),
         ("reference", {"question": None}, "field 'question' is missing, and so is 'instruction'"),
     ],
 )

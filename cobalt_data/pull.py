@@ -26,7 +26,7 @@ from cobalt_data.manifest import LARGEST_MANIFEST, MANIFEST_NAME, VERSION_ID, Ma
 from cobalt_data.models import cache_directory
 from cobalt_data.references import HubReference, parse_hub_reference, parse_target
 from cobalt_data.runs import open_run
-from cobalt_data.staging import clear_disk_errors, locked, publish, staging_directory
+from cobalt_data.staging import clear_disk_errors, locked, make_latest, publish, staging_directory
 from cobalt_data.verify import verify_directory
 
 DOWNLOADS = 4  # at a time
@@ -47,21 +47,30 @@ class _Remote:
 def pull(reference: str, dataset: str | Path, *, token: str | None = None, progress: Progress | None = None) -> Version:
     """Fetches `USER/NAME[@TAG]` (also with `hf://datasets/` before it) into `dataset`, where it becomes the latest version.
 
-    The dataset is new, or its latest version is a parent of this one or stands in the same repository. Raises InputError
-    where another dataset is in the way, HubError where the Hub refuses or the content is not what the manifest says.
+    The dataset is new, or its latest version is a parent of this one or stands in the same repository. One of its own stays
+    the latest where the version was there already and not asked for by its id. Raises InputError where another dataset is in
+    the way, HubError where the Hub refuses or the content is not what the manifest says.
     """
     wanted, target = parse_hub_reference(reference), parse_target(dataset)
     if wanted.tag in version_ids(target):
-        return load_version(target, str(wanted.tag), latest_id(target))
+        return _as_latest(target, str(wanted.tag))
     remote = _resolve(wanted, token)
-    latest = latest_id(target)
-    if remote.manifest.id not in version_ids(target):
-        if latest is not None and latest not in {*remote.manifest.parents, *remote.tags}:
-            raise InputError(
-                f"{target} holds another dataset (latest version {latest}) than {wanted}; pull into a new one"
-            )
-        _fetch(remote, target, token, progress)
-    return load_version(target, remote.manifest.id, latest_id(target))
+    pulled, latest = remote.manifest.id, latest_id(target)
+    is_own_work = latest not in {None, pulled, *remote.manifest.parents, *remote.tags}
+    if pulled in version_ids(target):
+        return load_version(target, pulled, latest) if is_own_work else _as_latest(target, pulled)
+    if is_own_work:
+        raise InputError(f"{target} holds another dataset (latest version {latest}) than {wanted}; pull into a new one")
+    _fetch(remote, target, token, progress)
+    return load_version(target, pulled, latest_id(target))
+
+
+def _as_latest(target: Path, version_id: str) -> Version:
+    """A version that the dataset has already, made its latest one."""
+    version = load_version(target, version_id, version_id)
+    with clear_disk_errors(target):
+        make_latest(target, version_id)
+    return version
 
 
 def open_from_hub(reference: HubReference) -> Version:

@@ -80,6 +80,13 @@ def publish(target: Path, staging: Path, manifest: Manifest, latest_before: str 
             )
 
 
+def make_latest(target: Path, version: str) -> None:
+    """Moves `latest` to a version that is there, under the dataset's lock."""
+    with locked(target, fcntl.LOCK_EX):
+        if latest_id(target) != version:
+            _point_latest(target, version)
+
+
 @contextlib.contextmanager
 def clear_disk_errors(target: Path) -> Iterator[None]:
     """Turns what the disk refuses into CobaltError."""

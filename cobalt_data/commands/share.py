@@ -50,12 +50,19 @@ def pull(
     quiet: Quiet = False,
 ) -> None:
     """Fetches a version from the Hub and verifies all of it before it is used."""
+    from cobalt_data.dataset import latest_id
     from cobalt_data.pull import pull as verb
+    from cobalt_data.references import parse_target
 
-    screen = Screen(json, quiet)
+    screen, before = Screen(json, quiet), latest_id(parse_target(output))
     with screen.bar("pulling", "interrupted; what has arrived is kept: give the same command to go on") as show:
         version = verb(repository, output, progress=lambda done, total: show(done, total, ""))
-    screen.version(version)
+    latest = version.latest_when_opened
+    if latest != version.id:
+        screen.remark(f"the latest version is still {latest}, which {repository} does not have")
+    elif before not in (None, latest):
+        screen.remark(f"the latest version is now {latest}; {output}@{before}, which was that, is still there")
+    screen.version(version, latest=latest)
 
 
 def export(

@@ -14,6 +14,7 @@ from hub_server import READER
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, table_from_rows, version_ids
 from cobalt_data.errors import InputError
+from cobalt_data.gc import gc
 from cobalt_data.pull import pull
 from cobalt_data.push import push
 from cobalt_data.schemas import TABLES
@@ -70,6 +71,26 @@ def test_main_is_the_newest_version_and_every_tag_one_of_its_own(hub, version, t
     grandchild = keep_first(keep_first(second, 8), 7)
     push(grandchild, NAME)
     assert pull(NAME, tmp_path / "old").id == open_version(tmp_path / "old").id == grandchild.id
+
+
+def test_a_pulled_version_is_the_latest_also_where_the_dataset_had_it(hub, version, tmp_path):
+    push(version, NAME)
+    second = keep_first(version, 9)
+    push(second, NAME)
+    for reference, wanted in ((NAME, second), (f"{NAME}@{version.id}", version), (NAME, second), (NAME, second)):
+        pulled = pull(reference, tmp_path / "pulled")
+        assert pulled.id == pulled.latest_when_opened == open_version(tmp_path / "pulled").id == wanted.id
+    assert {removed.path.name for removed in gc(tmp_path / "pulled", versions=True, dry_run=True)} == set()
+
+
+def test_pulling_again_does_not_turn_away_from_work_that_the_hub_lacks(hub, version, tmp_path):
+    push(version, NAME)
+    mine = keep_first(pull(NAME, tmp_path / "pulled"), 9)
+    again = pull(NAME, tmp_path / "pulled")
+    assert (again.id, again.latest_when_opened) == (version.id, mine.id)
+    assert open_version(tmp_path / "pulled").id == mine.id
+    pull(f"{NAME}@{version.id}", tmp_path / "pulled")  # asked for by its id
+    assert open_version(tmp_path / "pulled").id == version.id
 
 
 def test_pushing_the_same_version_again_changes_nothing(hub, version):

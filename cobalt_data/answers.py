@@ -8,6 +8,7 @@ input, or are tested by asserts, nothing is known. The other way round, tests in
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,14 @@ from typing import Any
 import duckdb
 
 from cobalt_data.dataset import Version
-from cobalt_data.ids import digest
+from cobalt_data.ids import canonical_json, digest
 from sandbox import Judge
 from sandbox.checkers import outputs_match, trees_match
 
 TELLING = 3
+VOUCHING = 12  # words and numbers: tests that say fewer together may be those of other tasks as well
+
+_WORD = re.compile(r"-?\d+(?:\.\d+)?|[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,21 @@ def test_numbers(tests: str) -> list[int]:
     if len(answers) < TELLING or len(set(answers.values())) < 2:
         return []
     return [int(digest(given, answer)[:8], 16) for given, answer in answers.items()]
+
+
+def tests_vouch(tests: str) -> bool:
+    """Whether tests (JSON) say at least so much, `VOUCHING`, that another task hardly has the same."""
+    return sum(len(side) for test in json.loads(tests) for side in told(test)) >= VOUCHING
+
+
+def told(test: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The words and numbers of what goes in and of what must come out."""
+    if test["kind"] == "stdin":
+        return _WORD.findall(test["input"].casefold()), _WORD.findall(test["output"].casefold())
+    if test["kind"] == "call":
+        given = canonical_json([test["args"], *test["kwargs"].values()])
+        return _WORD.findall(given.casefold()), _WORD.findall(canonical_json(test["expected"]).casefold())
+    return [], []  # the code of an assert says too little about what it compares
 
 
 def _answers(tests: str) -> dict[str, Any]:

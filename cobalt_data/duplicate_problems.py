@@ -2,12 +2,14 @@
 
 - Exact: statement, starter code and entry point are the same but for white space.
 - Near: the statements, as sets of shingles of `WORDS` successive words without regard to case, have at least the given Jaccard
-  similarity; half of it is enough for problems of which the tests, as sets, have a Jaccard similarity of `SAME_TESTS`, since a
-  copy in other words keeps the tests.
+  similarity. Half of it is enough for problems of which the tests, as sets, have a Jaccard similarity of `SAME_TESTS`, since a
+  copy in other words keeps the tests; but a few small ones, which other tasks have as well, take the same entry point.
 
 In both cases the tests must not contradict it (`cobalt_data.answers`). Nor are two problems near-duplicates that have some
 tests in common but no more than half of the fewer: a copy takes them over in bulk, while two tasks of one family agree on a few
-small inputs. (To `alike_problems`, which says what is to stay on one side, they are alike: better kept together in doubt.)
+small inputs. Nor are two functions of different names, case and underscores aside. To `alike_problems`, which says what is to
+stay on one side, none of these is an objection: what reads alike is better kept together in doubt, and where a task has several
+right answers two tests may differ that ask for the same.
 
 Kept is the problem on the side that is furthest held out (test before validation before train), of several the one with the
 most trajectories, then the one with the smallest id. A statement without a word is nobody's duplicate. Left out: problems that
@@ -20,20 +22,21 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from cobalt_data.alike import Similarities
-from cobalt_data.answers import Answers, test_numbers
+from cobalt_data.answers import Answers, test_numbers, tests_vouch
 from cobalt_data.clusters import Cluster, join_clusters
 from cobalt_data.dataset import Version
-from cobalt_data.duck import HELD_OUT_FIRST, open_duckdb
+from cobalt_data.duck import HELD_OUT_FIRST
 from cobalt_data.ids import digest
 from cobalt_data.minhash import band_width, bands
 from cobalt_data.near import Accept, near_duplicates, near_pairs
-from cobalt_data.shingles import Places, Shingles, jaccard
+from cobalt_data.shingles import Numbers64, Places, Shingles, jaccard
 from cobalt_data.sketches import Sketches, open_sketches
 
 WORDS = 2  # per shingle: a reworded copy keeps more short runs of words than long ones
@@ -49,72 +52,104 @@ def duplicate_problems(
     exact = _exact(order, _exact_keys(version), answers)
     near: list[tuple[str, str, float]] = []
     if threshold is not None:
-        with _sketched(version, threshold) as (ids, tests, sketches):
+        with _sketched(version, threshold) as (facts, sketches):
             dropped = {row_id for found in exact.values() for row_id in found}
-            accept = _unless_a_few_tests_are_shared(_acceptance(threshold, ids, tests, answers), tests)
-            place = {row_id: place for place, row_id in enumerate(ids)}
+            place = {row_id: place for place, row_id in enumerate(facts.ids)}
             rest = [place[row_id] for row_id in order if row_id in place and row_id not in dropped]
-            found = near_duplicates(
-                sketches, np.array(rest, np.int64), accept, more=bands(tests, band_width(SAME_TESTS))
-            )
+            accept = _unless_a_test_tells(_reads_alike(threshold, facts), facts, answers)
+            found = near_duplicates(sketches, np.array(rest, np.int64), accept, more=_test_bands(facts))
             near = [
-                (ids[row], ids[kept], alike)
+                (facts.ids[row], facts.ids[kept], alike)
                 for row, kept, alike in zip(*(each.tolist() for each in found), strict=True)
             ]
     return join_clusters("problems", exact, near)
 
 
 def alike_problems(version: Version, threshold: float) -> list[tuple[str, str]]:
-    """The pairs of problem ids that are near-duplicates or exact ones."""
-    with open_duckdb() as connection, _sketched(version, threshold) as (ids, tests, sketches):
-        accept = _acceptance(threshold, ids, tests, Answers(version, connection))
-        order = np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int64)
-        found = near_pairs(sketches, order, accept, bands(tests, band_width(SAME_TESTS)))
-        return [(ids[one], ids[other]) for one, other in zip(*(each.tolist() for each in found), strict=True)]
+    """The pairs of problem ids that read alike, whatever their tests say."""
+    with _sketched(version, threshold) as (facts, sketches):
+        order = np.array(sorted(range(len(facts.ids)), key=facts.ids.__getitem__), np.int64)
+        found = near_pairs(sketches, order, _reads_alike(threshold, facts), _test_bands(facts))
+        return [
+            (facts.ids[one], facts.ids[other]) for one, other in zip(*(each.tolist() for each in found), strict=True)
+        ]
 
 
-def _acceptance(threshold: float, ids: Sequence[str], tests: Shingles, answers: Answers) -> Accept:
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is compared besides the statements of problems, in the order of their sketches."""
+
+    ids: Sequence[str]
+    names: Places  # a number for each name of an entry point, whatever its case and underscores; 0 where there is none
+    tests: Shingles  # as sets of numbers
+    vouching: NDArray[np.bool_]  # whether these say so much that they tell who is alike
+
+
+def _reads_alike(threshold: float, facts: _Facts) -> Accept:
     def accept(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
         accepted: NDArray[np.bool_] = alike >= threshold
-        unsure = np.flatnonzero(~accepted & (alike >= threshold / 2))
-        accepted[unsure] = jaccard(tests, left[unsure], right[unsure]) >= SAME_TESTS
-        asked = np.flatnonzero(accepted)
-        accepted[asked] = answers.agree([ids[row] for row in left[asked]], [ids[row] for row in right[asked]])
+        same_name = (facts.names[left] == facts.names[right]) & (facts.names[left] > 0)
+        vouched = same_name | (facts.vouching[left] & facts.vouching[right])
+        unsure = np.flatnonzero(~accepted & vouched & (alike >= threshold / 2))
+        accepted[unsure] = jaccard(facts.tests, left[unsure], right[unsure]) >= SAME_TESTS
         return accepted
 
     return accept
 
 
-def _unless_a_few_tests_are_shared(accept: Accept, tests: Shingles) -> Accept:
-    """`accept`, but for pairs that have some tests in common and no more than half of the fewer."""
-    sizes = np.diff(tests.starts)
+def _unless_a_test_tells(accept: Accept, facts: _Facts, answers: Answers) -> Accept:
+    """`accept`, but for pairs that have two names, or two answers to one input, or some tests in common and no more than half
+    of the fewer."""
+    sizes = np.diff(facts.tests.starts)
 
     def accept_fewer(left: Places, right: Places, alike: Similarities) -> NDArray[np.bool_]:
-        alike_in_tests = jaccard(tests, left, right)
+        alike_in_tests = jaccard(facts.tests, left, right)
         shared = np.rint(alike_in_tests / (1 + alike_in_tests) * (sizes[left] + sizes[right]))
         shares_a_few = (shared > 0) & (2 * shared <= np.minimum(sizes[left], sizes[right]))
-        accepted: NDArray[np.bool_] = accept(left, right, alike) & ~shares_a_few
+        one, other = facts.names[left], facts.names[right]
+        has_two_names = (one != other) & (one > 0) & (other > 0)
+        accepted: NDArray[np.bool_] = accept(left, right, alike) & ~shares_a_few & ~has_two_names
+        asked = np.flatnonzero(accepted)
+        ids = [[facts.ids[row] for row in side[asked]] for side in (left, right)]
+        accepted[asked] = answers.agree(*ids)
         return accepted
 
     return accept_fewer
 
 
+def _test_bands(facts: _Facts) -> Numbers64:
+    return bands(facts.tests, band_width(SAME_TESTS))
+
+
 @contextmanager
-def _sketched(version: Version, threshold: float) -> Iterator[tuple[list[str], Shingles, Sketches]]:
-    """Of the problems whose statement has a word: the ids, the tests as sets of numbers, and the sketches."""
+def _sketched(version: Version, threshold: float) -> Iterator[tuple[_Facts, Sketches]]:
+    """The problems whose statement has a word."""
     ids: list[str] = []
     statements: list[str] = []
+    names: list[int] = []
+    numbers_of_names: dict[str, int] = {"": 0}
     tests: list[list[int]] = []
-    for row in version.rows("problems", columns=["problem_id", "statement", "tests"]):
+    vouching: list[bool] = []
+    for row in version.rows("problems", columns=["problem_id", "statement", "tests", "judge"]):
         if row["statement"].split():
             own = [int(digest(row["problem_id"])[:8], 16)]  # which no other problem has
             tests.append(test_numbers(row["tests"]) or own)
+            vouching.append(tests_vouch(row["tests"]))
+            name = _name(json.loads(row["judge"]).get("entry_point") or "")
+            names.append(numbers_of_names.setdefault(name, len(numbers_of_names)))
             ids.append(row["problem_id"])
             statements.append(row["statement"].casefold())
+    numbers = np.array([number for own in tests for number in own], np.uint32)
+    starts = np.r_[0, np.cumsum([len(own) for own in tests], dtype=np.int64)]
+    facts = _Facts(ids, np.array(names, np.int64), Shingles(numbers, starts), np.array(vouching, np.bool_))
     with open_sketches(WORDS, threshold) as sketches:
         sketches.add(statements)
-        values = np.array([number for numbers in tests for number in numbers], np.uint32)
-        yield ids, Shingles(values, np.r_[0, np.cumsum([len(numbers) for numbers in tests], dtype=np.int64)]), sketches
+        yield facts, sketches
+
+
+def _name(entry_point: str) -> str:
+    """What it calls, `f` of `Solution().f`, without case and underscores."""
+    return entry_point.rpartition(".")[2].casefold().replace("_", "")
 
 
 def _in_order(version: Version, connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -24,8 +24,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from cobalt_data.answers import told
 from cobalt_data.duck import open_duckdb
-from cobalt_data.ids import canonical_json
 
 NGRAM = 5  # words
 FEWEST_RUNS = 3  # that must be shared, unless the whole statement is
@@ -41,7 +41,6 @@ ROWS_PER_BATCH = 512
 MILLION = 1_000_000
 
 _WORD = re.compile(r"[^\W_]+")
-_VALUE = re.compile(r"-?\d+(?:\.\d+)?|[^\W\d_]+")
 _NUMBERING = re.compile(r"^[A-Za-z]\d?[.):]\s+")  # the place of a problem in its contest
 
 Row = Mapping[str, Any]  # of the table of problems
@@ -199,20 +198,10 @@ def _samples(row: Row) -> set[tuple[int, int]]:
     """The hash and the length of every test that says enough to be compared."""
     found = set()
     for test in json.loads(row["tests"]):
-        given, wanted = _sides(test)
+        given, wanted = told(test)
         if len(given) + len(wanted) >= SHORT_SAMPLE and given and wanted:
             found.add((_hash(" ".join((*given, "->", *wanted))), len(given) + len(wanted)))
     return found
-
-
-def _sides(test: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The words and numbers of what goes in and of what must come out."""
-    if test["kind"] == "stdin":
-        return _VALUE.findall(test["input"].casefold()), _VALUE.findall(test["output"].casefold())
-    if test["kind"] == "call":
-        given = canonical_json([test["args"], *test["kwargs"].values()])
-        return _VALUE.findall(given.casefold()), _VALUE.findall(canonical_json(test["expected"]).casefold())
-    return [], []  # the code of an assert says too little about what it compares
 
 
 def _words(text: str) -> Iterator[tuple[str, int, int]]:

@@ -17,6 +17,7 @@ from cobalt_data.near import near_duplicates
 from cobalt_data.normalise import normalise_program
 from cobalt_data.reports import write_report
 from cobalt_data.sketches import open_sketches
+from sandbox import Judge
 
 PROBLEMS = DedupConfig(("problems",), near=True)
 TRAJECTORIES = DedupConfig(("trajectories",), near=True)
@@ -123,6 +124,52 @@ def test_problems_that_share_a_few_of_their_tests_are_no_near_duplicates(tmp_pat
     version = make_dataset(tmp_path / "d", [alike("a", one), alike("b", other, "and one more")])
     assert bool(find_duplicates(version, PROBLEMS)) is is_duplicate
     assert alike_problems(version, 0.8) == [("a", "b")]  # which a split keeps on one side all the same
+
+
+@pytest.mark.parametrize(
+    ("names", "is_duplicate"),
+    [
+        (("first_of", "last_of"), False),
+        (("first_of", "First_Of"), True),
+        (("Solution().firstOf", "first_of"), True),
+        (("first_of", None), True),
+    ],
+)
+def test_functions_of_two_names_are_no_near_duplicates_but_stay_together(tmp_path, names, is_duplicate):
+    problems = [
+        alike(
+            problem_id,
+            [call_test([[n, n + 1, n + 2]], n % 3) for n in range(6)],
+            problem_id,
+            judge=Judge(entry_point=name),
+        )
+        for problem_id, name in zip("ab", names, strict=True)
+    ]
+    version = make_dataset(tmp_path / "d", problems)
+    assert bool(find_duplicates(version, PROBLEMS)) is is_duplicate
+    assert alike_problems(version, 0.8) == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("names", "tests", "are_alike"),
+    [
+        (("is_even", "is_short_month"), [call_test([n], n == 2) for n in (1, 2, 3)], False),
+        (("is_even", "is_Even"), [call_test([n], n == 2) for n in (1, 2, 3)], True),
+        ((None, None), [stdin_test(f"{n}\n", f"{n == 2}\n") for n in (1, 2, 3)], False),
+        ((None, None), [stdin_test(f"{n} {n + 1} {n + 2}\n", f"{n % 3}\n") for n in (1, 2, 3)], True),
+    ],
+)
+def test_a_few_small_tests_vouch_for_a_copy_in_other_words_only_under_its_name(tmp_path, names, tests, are_alike):
+    problems = [
+        {
+            **make_problem(problem_id, tests, Judge(entry_point=name)).to_row(),
+            "statement": " ".join(f"word_{n}" for n in words),
+        }
+        for problem_id, name, words in zip("ab", names, (range(40), range(10, 50)), strict=True)
+    ]
+    version = make_dataset(tmp_path / "d", problems)
+    assert bool(find_duplicates(version, PROBLEMS)) is are_alike
+    assert bool(alike_problems(version, 0.8)) is are_alike
 
 
 def test_programs_of_other_turns_and_other_problems_are_not_mixed_up(tmp_path):

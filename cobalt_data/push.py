@@ -2,7 +2,7 @@
 
 The commit is built on the state of the repository that was looked at; where somebody else's came first it is built again on
 theirs. What a killed push has already uploaded is not sent twice. Shards that the version does not have are removed in the
-same commit, so `main` is always exactly one version and every tag one more.
+same commit, so `main` is always exactly one version and every tag one more: the last commit that holds it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def push(
     with hub(target, token) as api:
         url = api.create_repo(repository, repo_type=DATASET, private=private, exist_ok=True)
         commit, is_private = _commit(api, version, repository, beside, private, progress)
-        api.create_tag(repository, repo_type=DATASET, tag=version.id, revision=commit, exist_ok=True)
+        _tag(api, repository, version.id, commit)
     return Pushed(str(HubReference(repository, version.id)), str(url), commit, is_private)
 
 
@@ -117,6 +117,14 @@ def _commit_once(
         parent_commit=info.sha,
     )
     return str(done.oid), bool(info.private)
+
+
+def _tag(api: HfApi, repository: str, tag: str, commit: str) -> None:
+    """Puts `tag` on the commit; where it stands on another one, from an earlier push of the version, it moves."""
+    api.create_tag(repository, repo_type=DATASET, tag=tag, revision=commit, exist_ok=True)
+    if api.dataset_info(repository, revision=tag).sha != commit:
+        api.delete_tag(repository, repo_type=DATASET, tag=tag)
+        api.create_tag(repository, repo_type=DATASET, tag=tag, revision=commit)
 
 
 def _refuse_to_overwrite(repository: str, there: set[str]) -> None:

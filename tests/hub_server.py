@@ -108,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.answer()
 
-    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -314,6 +314,12 @@ class Handler(BaseHTTPRequestHandler):
         tags[wanted] = commit
         return {}
 
+    def untag(self, _: bytes, name: str, tag: str) -> dict:
+        self.must_write()
+        if self.repository(name).tags.pop(tag, None) is None:
+            raise Refusal(404, "RevisionNotFound", "no such tag")
+        return {}
+
 
 _NAME = r"([\w.-]+/[\w.-]+)"
 _API = "/api/(?:datasets|models)"
@@ -327,6 +333,7 @@ ROUTES = [
     ("POST", f"{_API}/{_NAME}/preupload/([^/]+)", "preupload"),
     ("POST", f"{_API}/{_NAME}/commit/([^/]+)", "commit"),
     ("POST", f"{_API}/{_NAME}/tag/([^/]+)", "tag"),
+    ("DELETE", f"{_API}/{_NAME}/tag/([^/]+)", "untag"),
     ("POST", rf"(?:/datasets)?/{_NAME}\.git/info/lfs/objects/batch", "lfs_batch"),
     ("PUT", "/lfs/([0-9a-f]{64})", "upload"),
     ("GET", f"(?:/datasets)?/{_NAME}/resolve/([^/]+)/(.+)", "resolve"),

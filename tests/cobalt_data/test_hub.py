@@ -13,7 +13,7 @@ from hub_server import READER
 
 from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import open_version, table_from_rows, version_ids
-from cobalt_data.errors import InputError
+from cobalt_data.errors import HubError, InputError
 from cobalt_data.gc import gc
 from cobalt_data.pull import pull
 from cobalt_data.push import push
@@ -98,6 +98,20 @@ def test_pushing_the_same_version_again_changes_nothing(hub, version):
     sent = len(hub.uploads)
     assert push(version, NAME) == first
     assert len(hub.uploads) == sent and len(remote(hub).commits) == 2
+
+
+def test_a_version_that_is_pushed_again_is_what_its_tag_leads_to(hub, version, tmp_path):
+    first = push(version, NAME)
+    remote(hub).replace("manifest.json", b"{}")
+    with pytest.raises(HubError):
+        pull(first.reference, tmp_path / "refused")
+    again = push(version, NAME)
+    assert remote(hub).tags == {version.id: again.commit} and again.commit != first.commit
+    assert pull(again.reference, tmp_path / "pulled").id == version.id
+    push(keep_first(version, 9), NAME)
+    licensed = push(version, NAME, licence="cc-by-4.0")
+    assert remote(hub).tags[version.id] == licensed.commit == remote(hub).head
+    assert header(hub)["license"] == "cc-by-4.0"
 
 
 def test_a_version_from_the_hub_is_opened_by_reference_and_without_a_network_once_known(hub, version):

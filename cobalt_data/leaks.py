@@ -2,11 +2,14 @@
 
 - **statement**: of the benchmark's statement, the share that the problem's holds word for word, counted in runs of `NGRAM` words
   that are weighted by how rare they are over all statements (log(1 + N / df), in integers, so that no order of adding
-  matters). A run that very many statements hold is the boilerplate of a contest and weighs nothing.
+  matters). A run that very many statements hold is the boilerplate of a contest and weighs nothing. Those of a leak that a
+  dataset holds in many variants look the same; so a share of `COPIED` is a copy however many hold it, counted without weights
+  in the runs that no more than `COMMON` problems of the benchmark have, of which there must be `COPIED_RUNS`.
 - **identity**: the same address; or the same platform and there the same id, or the same title where that is more than a
   word and only one problem of the benchmark has it.
 - **samples**: the same input with the same output, as sequences of words and numbers. One such test tells if it is long; short
-  ones, which meet by chance, count for nothing, middling ones if there are two. One that several problems have does not tell.
+  ones, which meet by chance, count for nothing, middling ones if there are two. One that more than `COMMON` problems of the
+  benchmark have does not tell, nor does one that so many of the dataset have, but for two long ones together.
 
 Left out: what reads differently throughout (translated, paraphrased), and solutions.
 """
@@ -31,9 +34,11 @@ NGRAM = 5  # words
 FEWEST_RUNS = 3  # that must be shared, unless the whole statement is
 BOILERPLATE = 20  # statements that may share a run before it weighs nothing, or
 BOILERPLATE_SHARE = 0.02  # this share of them, if that is more
+COPIED = 0.7  # of a statement's own runs
+COPIED_RUNS = 10
 SHORT_SAMPLE = 6  # words and numbers, input and output together: fewer tell nothing
 LONG_SAMPLE = 20  # so many tell alone
-COMMON_SAMPLE = 3  # problems on one side that may have a sample before it tells nothing
+COMMON = 3  # problems on one side that may have a run or a sample before it tells nothing by itself
 
 STATEMENT, IDENTITY, SAMPLES = "statement", "identity", "samples"
 
@@ -85,16 +90,30 @@ _COVERAGE = f"""
          ),
          weighted AS (SELECT text, run, weight FROM their_runs JOIN weights USING (run)),
          totals AS (SELECT text, sum(weight) AS total, count(*) AS number FROM weighted GROUP BY text),
-         pairs AS (
+         rare AS (
              SELECT our_runs.text AS our_text, weighted.text AS their_text, sum(weight) AS weight, count(*) AS number
              FROM our_runs JOIN weighted USING (run) GROUP BY ALL
+         ),
+         own AS (
+             SELECT text, run, count(*) OVER (PARTITION BY text) AS number
+             FROM their_runs SEMI JOIN (SELECT run FROM their_runs GROUP BY run HAVING count(*) <= {COMMON}) USING (run)
+         ),
+         copied AS (
+             SELECT our_runs.text AS our_text, own.text AS their_text, {MILLION} * count(*) // number AS coverage
+             FROM our_runs JOIN own USING (run) WHERE number >= {COPIED_RUNS} GROUP BY our_runs.text, own.text, number
+         ),
+         pairs AS (
+             SELECT our_text, their_text, CAST({MILLION} * rare.weight // totals.total AS BIGINT) AS coverage
+             FROM rare JOIN totals ON totals.text = their_text WHERE rare.number >= least({FEWEST_RUNS}, totals.number)
+             UNION ALL
+             SELECT * FROM copied WHERE coverage >= {MILLION} * {COPIED}
          )
-    SELECT ours_ids.id, theirs_ids.id, CAST({MILLION} * pairs.weight // totals.total AS BIGINT) AS coverage
+    SELECT ours_ids.id, theirs_ids.id, max(coverage) AS coverage
     FROM pairs
-    JOIN totals ON totals.text = pairs.their_text
     JOIN ours_ids ON ours_ids.text = pairs.our_text
     JOIN theirs_ids ON theirs_ids.text = pairs.their_text
-    WHERE coverage >= {MILLION} * $least AND pairs.number >= least({FEWEST_RUNS}, totals.number)
+    WHERE coverage >= {MILLION} * $least
+    GROUP BY ALL
     ORDER BY ALL
 """
 
@@ -187,10 +206,11 @@ def shared_samples(ours: Iterable[Row], theirs: Iterable[Row]) -> dict[Pair, int
     shared: Counter[Pair] = Counter()
     alone: set[Pair] = set()
     for sample, problems in met.items():
-        if max(len(problems), len(known[sample])) <= COMMON_SAMPLE:
+        is_long, is_rare = lengths[sample] >= LONG_SAMPLE, len(problems) <= COMMON
+        if len(known[sample]) <= COMMON and (is_long or is_rare):
             pairs = list(product(problems, known[sample]))
             shared.update(pairs)
-            alone.update(pairs if lengths[sample] >= LONG_SAMPLE else ())
+            alone.update(pairs if is_long and is_rare else ())
     return {pair: number for pair, number in shared.items() if number > 1 or pair in alone}
 
 

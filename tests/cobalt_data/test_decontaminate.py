@@ -120,6 +120,29 @@ def test_a_statement_reworded_around_long_spans_is_found_with_the_spans(tmp_path
     assert sum(len(span.text.split()) for span in leak.spans) > 40
 
 
+def test_a_leak_of_which_the_dataset_holds_many_variants_is_found_in_each(tmp_path):
+    told = f"Variant {{}} of this one. {BENCHMARK[3].statement} It ends with {{}}."
+    variants = [
+        replace(make_problem(f"variant{number}"), statement=told.format(number, number)) for number in range(30)
+    ]
+    leaks = leaks_of(tmp_path, variants)
+    assert found(leaks) == {variant.problem_id: ("b3", ("statement",)) for variant in variants}
+    retested = [known("q", number, tests=tuple(samples_for("b9")[:2])) for number in range(5)]
+    assert found(leaks_of(tmp_path / "s", retested)) == {each.problem_id: ("b9", ("samples",)) for each in retested}
+
+
+def test_a_frame_around_all_statements_and_a_test_that_many_tasks_have_are_no_leak(tmp_path):
+    frame = task("frame", 80)
+    framed = [
+        [replace(known(side, n), statement=f"{frame} {task(f'{side}{n}', 9)}") for n in range(number)]
+        for side, number in (("q", 40), ("c", 5))
+    ]
+    natural = [stdin_test(" ".join(map(str, range(30))), "435\n")]
+    retested = [known("r", number, tests=tuple(natural)) for number in range(5)]
+    benchmark = [*framed[1], known("c", 9, tests=tuple(natural))]
+    assert leaks_of(tmp_path, [*framed[0], *retested], benchmark) == []
+
+
 def test_boilerplate_and_a_few_shared_words_are_no_leak(tmp_path):
     drawn = random.Random(0)
     near = [

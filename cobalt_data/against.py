@@ -2,17 +2,18 @@
 
 A file is read in the format that its first row looks like; of rows that are no problems the sound ones are used, as a leak of
 those is one all the same. Benchmarks by name are fetched from the Hub, where it can be reached; else the message says which
-file to give. Nothing of a benchmark is stored: what identifies it is a hash of its problems.
+file to give. Nothing of a benchmark is stored: what identifies it is a hash of its problems. Of a dataset the version that was
+read is remembered as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cobalt_data.dataset import open_version
+from cobalt_data.dataset import Version, open_version
 from cobalt_data.errors import CobaltError, HubError, InputError
 from cobalt_data.ids import digest
 from cobalt_data.importers import FORMATS, import_problems
@@ -54,10 +55,11 @@ BENCHMARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Problems as rows with `COLUMNS`, in the order of their ids."""
+    """Problems as rows with `COLUMNS`, in the order of their ids. `version` is the one that they are of, if of a dataset."""
 
     name: str
     rows: Sequence[dict[str, Any]]
+    version: Version | None = None
 
     @property
     def hash(self) -> str:
@@ -71,10 +73,18 @@ def load_against(name: str) -> Against:
     elif name in BENCHMARKS:
         rows = _of_benchmark(name, BENCHMARKS[name])
     elif name.startswith(HUB_PREFIX) or Path(name.rpartition("@")[0] or name).exists() or Path(name).exists():
-        rows = [dict(row) for row in open_version(name).rows("problems", columns=COLUMNS)]
+        return problems_of(open_version(name))
     else:
         raise InputError(f"{name} is no file, no dataset and none of {', '.join(BENCHMARKS)}: check the path")
-    return Against(name, sorted(rows, key=lambda row: row["problem_id"]))
+    return Against(name, _in_order(rows))
+
+
+def problems_of(version: Version) -> Against:
+    return Against(version.reference, _in_order(version.rows("problems", columns=COLUMNS)), version)
+
+
+def _in_order(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["problem_id"])
 
 
 def _of_file(source: str, format: str) -> list[dict[str, Any]]:

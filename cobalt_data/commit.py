@@ -32,6 +32,8 @@ from cobalt_data.shards import cut_shards, share_shard, write_shards
 from cobalt_data.spool import Spool, keys_of, merged
 from cobalt_data.staging import clear_disk_errors, publish, staging_directory
 
+PLACES = "parents_at"  # what a manifest calls the places of versions that another dataset holds
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -39,7 +41,8 @@ class Change:
 
     A table that is named in `tables` is replaced. Of every other, the rows with the ids in `removed` go and those in `added`
     come, which costs no memory for the rows that stay. What was made from a row that goes is removed without being named.
-    `arguments` are canonical: what the outcome depends on and nothing else. `recorded` is kept but is not identity.
+    `arguments` are canonical: what the outcome depends on and nothing else. `recorded` is kept but is not identity, and so is
+    where the versions lie that were `consulted` beside the parents.
     """
 
     operation: str
@@ -50,6 +53,7 @@ class Change:
     recorded: Mapping[str, Any] = field(default_factory=dict)
     added: Mapping[str, pa.Table | Spool] = field(default_factory=dict)
     removed: Mapping[str, Collection[str]] = field(default_factory=dict)
+    consulted: Sequence[Version] = ()
 
 
 def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path | None = None) -> Version:
@@ -74,7 +78,7 @@ def commit(change: Change, parents: Sequence[Version] = (), dataset: str | Path 
             tables=tables,
             code_version=metadata.version("cobalt-rl"),
             created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            recorded={**change.recorded, **_whereabouts(parents, target)},
+            recorded={**change.recorded, **_whereabouts([*parents, *change.consulted], target)},
         )
         manifest.save(staging)
         write_card(staging, manifest)
@@ -111,13 +115,12 @@ def foresee(change: Change, parents: Sequence[Version]) -> Content:
     }
 
 
-def _whereabouts(parents: Sequence[Version], target: Path) -> dict[str, Any]:
-    """Where parents that another dataset holds are found, seen from `target`."""
-    elsewhere = [parent for parent in parents if parent.dataset.resolve() != target.resolve()]
+def _whereabouts(versions: Sequence[Version], target: Path) -> dict[str, Any]:
+    """Where those that another dataset holds are found, seen from `target`."""
+    elsewhere = [version for version in versions if version.dataset.resolve() != target.resolve()]
     if not elsewhere:
         return {}
-    places = {parent.id: parent.origin or os.path.relpath(parent.dataset, target) for parent in elsewhere}
-    return {"parents_at": places}
+    return {PLACES: {each.id: each.origin or os.path.relpath(each.dataset, target) for each in elsewhere}}
 
 
 @dataclass(frozen=True, slots=True)

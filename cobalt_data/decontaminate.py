@@ -39,6 +39,7 @@ TOO_LATE = "its contest is after the window"
 UNDATED = "its contest has no date"
 SPAN_SHOWN = 80  # characters
 LEAKED = "in what it was compared with"
+AGAINST_VERSION = "against_version"  # what a manifest calls the id of a dataset's version
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,9 @@ def decontaminate(version: Version, config: DecontaminateConfig, against: Agains
         seed=None,
         tables={},
         counts={"problems": Counts(rows, rows - len(removed), dict(dropped))},
-        recorded={"against": against.name, "compared_with": len(against.rows), **_summary(leaks)} if against else {},
+        recorded=_recorded(against, leaks) if against else {},
         removed={"problems": removed},
+        consulted=[against.version] if against and against.version else [],
     )
     return Decontaminated(change, leaks)
 
@@ -153,9 +155,15 @@ def _outside_window(metadata: Mapping[str, Any], config: DecontaminateConfig) ->
     return TOO_LATE if config.before and day >= config.before else None
 
 
-def _summary(leaks: Sequence[Leak]) -> dict[str, Any]:
+def _recorded(against: Against, leaks: Sequence[Leak]) -> dict[str, Any]:
     evidence = Counter(name for leak in leaks for name in leak.evidence)
-    return {"leaked": len({leak.against for leak in leaks}), "evidence": dict(sorted(evidence.items()))}
+    return {
+        "against": against.name,
+        **({AGAINST_VERSION: against.version.id} if against.version else {}),
+        "compared_with": len(against.rows),
+        "leaked": len({leak.against for leak in leaks}),
+        "evidence": dict(sorted(evidence.items())),
+    }
 
 
 def _check_day(name: str, value: str) -> None:

@@ -20,14 +20,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cobalt_data.against import load_against
+from cobalt_data.against import Against, load_against, problems_of
 from cobalt_data.check_solutions import check_solutions
 from cobalt_data.collection import RECOLLECT, CollectConfig, collect
-from cobalt_data.commit import Change, commit, foresee
+from cobalt_data.commit import PLACES, Change, commit, foresee
 from cobalt_data.console import moment
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.dataset import Version, open_version, version_ids
-from cobalt_data.decontaminate import DecontaminateConfig, decontaminate
+from cobalt_data.decontaminate import AGAINST_VERSION, DecontaminateConfig, decontaminate
 from cobalt_data.dedup import DedupConfig, dedup
 from cobalt_data.engines import open_engine
 from cobalt_data.errors import CobaltError, InputError
@@ -47,6 +47,7 @@ from sandbox import Pool
 
 Config = TypeVar("Config")
 EMBEDDED = "embedded"
+SAY_WHERE = "say with --source where it is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Replay:
     version: Version
     parents: tuple[Version, ...]
     backend: str = "auto"
-    source: str | None = None  # where the source of an import lies now, if not where it lay
+    source: str | None = None  # where what was imported, or compared with, lies now, if not where it lay
     progress: Callable[[int, int, str], None] = lambda done, total, note: None
     held: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # what is closed when the replay has ended
 
@@ -107,7 +108,7 @@ def replay(
             f"{version.reference}: this cobalt cannot repeat the operation {manifest.operation!r}: "
             f"install the one that made it ({manifest.code_version})"
         )
-    parents = tuple(_parent(version, parent) for parent in manifest.parents)
+    parents = tuple(_elder(version, parent, "made from", "restore or pull it") for parent in manifest.parents)
     with contextlib.ExitStack() as held:
         change = REPEATED[manifest.operation](Replay(version, parents, backend, source, progress, held))
         _compare(manifest, change, parents)
@@ -142,12 +143,25 @@ def _dedup(again: Replay) -> Change:
 def _decontaminate(again: Replay) -> Change:
     config, against = again.config(DecontaminateConfig), None
     if config.against is not None:
-        against = load_against(again.source or str(again.manifest.recorded.get("against")))
+        against = _against(again)
         if against.hash != config.against:
             raise InputError(
                 f"{against.name} is not what {again.version.reference} was compared with: say with --source where that is"
             )
     return decontaminate(again.parent, config, against).change
+
+
+def _against(again: Replay) -> Against:
+    """What was compared with, where `--source` says, or else what the manifest names."""
+    if again.source:
+        return load_against(again.source)
+    name, wanted = str(again.manifest.recorded.get("against")), again.manifest.recorded.get(AGAINST_VERSION)
+    if wanted is not None:
+        return problems_of(_elder(again.version, str(wanted), "compared with", SAY_WHERE))
+    try:
+        return load_against(name)
+    except InputError as error:
+        raise InputError(f"{again.version.reference} was compared with {name}: {error}, or {SAY_WHERE}") from None
 
 
 def _merge(again: Replay) -> Change:
@@ -224,11 +238,11 @@ REPEATED: Mapping[str, Callable[[Replay], Change]] = {
 }
 
 
-def _parent(version: Version, wanted: str) -> Version:
-    """A parent by its id, from the version's own dataset or from where it was when it was read."""
+def _elder(version: Version, wanted: str, relation: str, remedy: str) -> Version:
+    """A version that `version` was made of, by its id, from its own dataset or from where it was when it was read."""
     if wanted in version_ids(version.dataset):
         return open_version(f"{version.dataset}@{wanted}")
-    places = version.manifest.recorded.get("parents_at")
+    places = version.manifest.recorded.get(PLACES)
     place = places.get(wanted) if isinstance(places, Mapping) else None
     if isinstance(place, str) and place.startswith(HUB_PREFIX):
         return open_version(place)
@@ -236,7 +250,7 @@ def _parent(version: Version, wanted: str) -> Version:
     if place is not None and wanted in version_ids(elsewhere):
         return open_version(f"{elsewhere}@{wanted}")
     where = f"{version.dataset}" + ("" if place is None else f" nor in {elsewhere}")
-    raise InputError(f"{version.reference} was made from version {wanted}, which is not in {where}: restore or pull it")
+    raise InputError(f"{version.reference} was {relation} version {wanted}, which is not in {where}: {remedy}")
 
 
 def _compare(manifest: Manifest, change: Change, parents: Sequence[Version]) -> None:

@@ -100,7 +100,7 @@ def verify(dataset: Reference, json: Json = False, quiet: Quiet = False) -> None
 def replay(
     dataset: Reference,
     source: Annotated[
-        str | None, typer.Option(help="Where the source of an import lies now, if not where it lay.")
+        str | None, typer.Option(help="Where what was imported, or compared with, lies now, if not where it lay.")
     ] = None,
     backend: Backend = "auto",
     output: Output = None,

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from builders import call_test, make_dataset, make_problem, rated, stdin_test
+from builders import call_test, keep_first, make_dataset, make_problem, rated, stdin_test
 
 from cobalt_data.against import Against, load_against
 from cobalt_data.commit import commit
@@ -224,6 +224,41 @@ def test_the_outcome_does_not_depend_on_order_and_can_be_replayed(tmp_path):
         assert replay(clean).id == clean.id
         ids.add(clean.id)
     assert len(ids) == 1 and open_version(tmp_path / "a").manifest.rows("problems") == 200
+
+
+def test_it_is_replayed_wherever_one_stands_when_the_other_dataset_has_moved_on(tmp_path, monkeypatch):
+    leaking = [*INNOCENT, replace(make_problem("copy"), statement=BENCHMARK[0].statement)]
+    bench, version = make_dataset(tmp_path / "bench", BENCHMARK), make_dataset(tmp_path / "d", leaking)
+    monkeypatch.chdir(tmp_path)
+    against = load_against("bench")
+    clean = commit(decontaminate(version, DecontaminateConfig(against.hash), against).change, [version])
+    assert clean.manifest.recorded["against"] == f"bench@{bench.id}"
+    keep_first(bench, 3)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert replay(clean, tmp_path / "far" / "again").id == clean.id
+    assert replay(open_version(tmp_path / "far" / "again")).id == clean.id
+    (tmp_path / "bench").rename(tmp_path / "moved")
+    with pytest.raises(
+        InputError, match=f"compared with version {bench.id}, which is not in .*: say with --source where"
+    ):
+        replay(clean)
+    assert replay(clean, source=f"{tmp_path / 'moved'}@{bench.id}").id == clean.id
+    with pytest.raises(InputError, match=r"is not what .* was compared with: say with --source where"):
+        replay(clean, source=str(tmp_path / "moved"))
+
+
+def test_the_id_is_that_of_what_was_compared_with_wherever_it_lies(tmp_path, monkeypatch):
+    bench, file = make_dataset(tmp_path / "bench", BENCHMARK), tmp_path / "bench.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in bench.rows("problems")))
+    other, version = make_dataset(tmp_path / "far" / "other", BENCHMARK[::-1]), make_dataset(tmp_path / "d", INNOCENT)
+    given = [load_against(name) for name in (str(file), bench.reference, other.reference)]
+    made = [commit(decontaminate(version, DecontaminateConfig(each.hash), each).change, [version]) for each in given]
+    assert len({each.id for each in made}) == 1
+    file.unlink()
+    with pytest.raises(InputError, match=r"was compared with .* or say with --source where it is"):
+        replay(made[0])
+    assert replay(made[0], source=other.reference).id == made[0].id
 
 
 def dated(day, number):

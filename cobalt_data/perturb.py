@@ -34,7 +34,7 @@ from cobalt_data.ids import derive_seed
 from cobalt_data.judged_turns import public_outcome
 from cobalt_data.manifest import Counts
 from cobalt_data.misleading import MISREPORT, STALE, Told, misreport, stale
-from cobalt_data.perturbation import EXPECTATION_KINDS, NO_TURN, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
+from cobalt_data.perturbation import EXPECTATION_KINDS, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
 from cobalt_data.rollouts import SANDBOX_FAILED
 from cobalt_data.rows import Chat, Prompt, Row
 from cobalt_data.shown import position_in_feedback
@@ -45,7 +45,6 @@ from sandbox import Pool, ProgramResult
 
 KINDS = (MISREPORT, OFF_BY_ONE, SWAP, STALE)  # those that few prompts are eligible for choose first
 
-NO_TRAJECTORY = "its trajectory is not in the dataset"
 UNCHANGED = "the perturbed tests say nothing new"
 BEYOND_FRACTION = "beyond the fraction"
 HAS_ONE = "has its perturbed version already"
@@ -210,9 +209,9 @@ def _begun_ahead(attempts: Iterator[tuple[int, _Attempt]]) -> Iterator[tuple[int
 
 def _attempt(kind: str, prompt: Prompt, stories: Stories, config: PerturbConfig, pool: Pool) -> _Attempt | str:
     """Or why there can be none."""
-    story = stories.of(prompt.trajectory_id)
-    if story is None:
-        return NO_TRAJECTORY if prompt.turn else NO_TURN
+    story = stories.of(prompt)
+    if isinstance(story, str):
+        return story
     reason = unfit(prompt, story.turns)
     if reason is not None:
         return reason

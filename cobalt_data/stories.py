@@ -15,11 +15,14 @@ from typing import IO, Any
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.misleading import Said
-from cobalt_data.rows import Turn
+from cobalt_data.perturbation import NO_TURN
+from cobalt_data.rows import Prompt, Turn
 from cobalt_data.staging import clear_disk_errors
 from cobalt_data.templates import Template
 
 PROBLEMS_AT_HAND = 2048  # a hundred kilobytes each
+NO_TRAJECTORY = "its trajectory is not in the dataset"
+NO_TEMPLATE = "its trajectory does not name the template of its feedback"
 _COLUMNS = ["trajectory_id", "problem_id", "sampling", "perturbation", "turns"]
 
 
@@ -32,26 +35,35 @@ class Story:
 class Stories:
     """What the trajectories of a version tell, kept on the disk: all are added, then read. In memory is the place of each, and
     `said` of some problems: what the programs of a problem were truly told, in the order of trajectories.
+
+    Of a trajectory that does not say which template worded it, such as an imported conversation, only that is known.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._size = 0
         self._places: dict[str, tuple[int, int, Template]] = {}
+        self._unworded: set[str] = set()
         self._honest: dict[str, list[str]] = defaultdict(list)  # by problem, the trajectories that were told the truth
         self.said = lru_cache(PROBLEMS_AT_HAND)(self._said)
 
-    def add(self, row: Mapping[str, Any], template: Template) -> None:
+    def add(self, row: Mapping[str, Any], template: Template | None) -> None:
+        if template is None:
+            self._unworded.add(row["trajectory_id"])
+            return
         turns = row["turns"].encode()
         self._places[row["trajectory_id"]] = self._size, self._file.write(turns), template
         self._size += len(turns)
         if row["perturbation"] is None:
             self._honest[row["problem_id"]].append(row["trajectory_id"])
 
-    def of(self, trajectory_id: str | None) -> Story | None:
-        if trajectory_id not in self._places:
-            return None
-        turns, template = self._look_up(trajectory_id)
+    def of(self, prompt: Prompt) -> Story | str:
+        """Or why there is none."""
+        if prompt.trajectory_id in self._unworded:
+            return NO_TEMPLATE
+        if prompt.trajectory_id not in self._places:
+            return NO_TRAJECTORY if prompt.turn else NO_TURN
+        turns, template = self._look_up(prompt.trajectory_id)
         return Story(tuple(map(Turn.from_json, turns)), template)
 
     def _said(self, problem_id: str) -> list[Said]:
@@ -82,7 +94,7 @@ def open_stories(version: Version, template: Template | None, all_of_them: bool 
 def _read(version: Version, template: Template | None, all_of_them: bool, stories: Stories) -> None:
     pieces = version.pieces("prompts", columns=["trajectory_id"])
     wanted = {trajectory_id for piece in pieces for trajectory_id in piece["trajectory_id"].drop_null().to_pylist()}
-    templates: dict[str, Template] = {}
+    templates: dict[str, Template | None] = {}
     for row in version.rows("trajectories", columns=_COLUMNS):
         if all_of_them or row["trajectory_id"] in wanted:
             sampling = row["sampling"]
@@ -91,12 +103,13 @@ def _read(version: Version, template: Template | None, all_of_them: bool, storie
             stories.add(row, templates[sampling])
 
 
-def _template_of(sampling: Mapping[str, Any], given: Template | None) -> Template:
+def _template_of(sampling: Mapping[str, Any], given: Template | None) -> Template | None:
+    """None where the trajectories do not name theirs. Raises InputError where it is not what it was."""
     name, wanted = sampling.get("template"), sampling.get("template_hash")
     if given is not None and given.hash == wanted:
         return given
     if not isinstance(name, str):
-        raise InputError("the trajectories do not say which template they were made with: they cannot be perturbed")
+        return None
     template = Template.load(name)
     if template.hash != wanted:
         raise InputError(

@@ -214,6 +214,23 @@ def test_a_template_that_has_changed_is_refused_unless_the_right_one_is_given(pr
     assert lies(perturb(version, EVERY, pool, count_words, template=TEMPLATE))
 
 
+def test_conversations_that_name_no_template_are_counted_and_hinder_no_others(pool, tmp_path):
+    problem, config = make_problem(), replace(EVERY, kinds={"swap": 1.0, "stale": 1.0})
+    ours = [executed(problem, programs, pool, index) for index, programs in enumerate(([WRONG], [CRASH]))]
+    foreign = replace(executed(problem, [SILENT, RIGHT], pool, 9), engine="reference", sampling={"turns": 2})
+    changes = []
+    for name, trajectories in (("alone", ours), ("both", [*ours, foreign])):
+        version = make_dataset(tmp_path / name, [problem], trajectories)
+        version = commit(cut(version, CutConfig("words", select="all"), count_words), [version])
+        changes.append(perturb(version, config, pool, count_words))
+    alone, both = changes
+    assert lies(both) == lies(alone) != []
+    for kind in config.kinds:
+        left_out = both.counts[counted(kind)].dropped
+        assert left_out["its trajectory does not name the template of its feedback"] == 2
+        assert both.recorded["eligible"][kind] == alone.recorded["eligible"][kind]
+
+
 def test_progress_counts_the_prompts(prepared, pool):
     seen = []
     change = perturb(prepared, EVERY, pool, count_words, progress=lambda done, of: seen.append((done, of)))

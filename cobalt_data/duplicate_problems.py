@@ -32,7 +32,7 @@ from cobalt_data.alike import Similarities
 from cobalt_data.answers import Answers, test_numbers, tests_vouch
 from cobalt_data.clusters import Cluster, join_clusters
 from cobalt_data.dataset import Version
-from cobalt_data.duck import HELD_OUT_FIRST
+from cobalt_data.duck import HELD_OUT_FIRST, open_duckdb
 from cobalt_data.ids import digest
 from cobalt_data.minhash import band_width, bands
 from cobalt_data.near import Accept, near_duplicates, near_pairs
@@ -65,14 +65,17 @@ def duplicate_problems(
     return join_clusters("problems", exact, near)
 
 
-def alike_problems(version: Version, threshold: float) -> list[tuple[str, str]]:
-    """The pairs of problem ids that read alike, whatever their tests say."""
-    with _sketched(version, threshold) as (facts, sketches):
+def alike_problems(version: Version, threshold: float) -> dict[tuple[str, str], bool]:
+    """The pairs of problem ids that read alike, whatever their tests say; of each, whether one is a copy of the other: they read
+    the same, or are near-duplicates."""
+    with open_duckdb() as connection, _sketched(version, threshold) as (facts, sketches):
+        accept = _reads_alike(threshold, facts)
         order = np.array(sorted(range(len(facts.ids)), key=facts.ids.__getitem__), np.int64)
-        found = near_pairs(sketches, order, _reads_alike(threshold, facts), _test_bands(facts))
-        return [
-            (facts.ids[one], facts.ids[other]) for one, other in zip(*(each.tolist() for each in found), strict=True)
-        ]
+        first, second = near_pairs(sketches, order, accept, _test_bands(facts))
+        alike = sketches.similarities(first, second)
+        is_copy = _unless_a_test_tells(accept, facts, Answers(version, connection))(first, second, alike) | (alike == 1)
+        found = zip(first.tolist(), second.tolist(), is_copy.tolist(), strict=True)
+        return {(facts.ids[one], facts.ids[other]): copied for one, other, copied in found}
 
 
 @dataclass(frozen=True, slots=True)

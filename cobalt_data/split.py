@@ -10,7 +10,8 @@ problems on two sides would tie these together; it is left out, and so are newco
 The price is stated, not hidden. Sides reach their shares on average, within each difficulty as well (every stratum sees
 the same shares, up to chance), but not exactly; and of very few problems a side may get none, as no rule can both keep
 every problem where it is and give every subset of three problems all three sides. `side_sizes` says what came out. Problems
-that have been placed are not moved, even if they are alike across sides: `reassign` places all of them anew.
+that have been placed are not moved, even if some are copies of others across sides, as may be after a merge. Such pairs are
+counted: `dedup` drops copies, and `reassign` places all problems anew.
 """
 
 from __future__ import annotations
@@ -62,13 +63,16 @@ class SplitConfig:
 def split(version: Version, config: SplitConfig) -> Change:
     """Gives every problem its side; trajectories and prompts follow their problem when the change is committed.
 
-    `recorded` names the problems that were left out, each with the sides between which it stood.
+    `recorded` names the problems that were left out, each with the sides between which it stood, and says how many copies stand
+    on another side than the original.
     """
     problems = version.table("problems")
     given = dict(zip(problems["problem_id"].to_pylist(), problems["split"].to_pylist(), strict=True))
     before = {problem: None if config.reassign or side == UNSPLIT else side for problem, side in given.items()}
-    pairs = alike_problems(version, config.threshold) if None in before.values() else []
-    sides, left_out = place(before, pairs, config)
+    pairs = alike_problems(version, config.threshold)
+    sides, left_out = place(before, list(pairs), config)
+    copies = [pair for pair, is_copy in pairs.items() if is_copy and sides.keys() >= set(pair)]
+    across = sum(sides[one] != sides[other] for one, other in copies)
     kept = problems.filter(pc.is_in(problems["problem_id"], pa.array(sorted(sides), pa.string())))
     column = pa.array([sides[problem] for problem in kept["problem_id"].to_pylist()], pa.string())
     placed = kept.set_column(kept.schema.get_field_index("split"), kept.schema.field("split"), column)
@@ -78,7 +82,7 @@ def split(version: Version, config: SplitConfig) -> Change:
         seed=config.seed,
         tables={"problems": placed},
         counts={"problems": Counts(len(before), len(sides), {LEFT_OUT: len(left_out)} if left_out else {})},
-        recorded={"left_out": left_out},
+        recorded={"left_out": left_out, "copies_across_sides": across},
     )
 
 

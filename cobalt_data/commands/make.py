@@ -48,6 +48,11 @@ def split(
         change = verb(version, SplitConfig(train, validation, test, seed, reassign, threshold))
     for problem, sides in change.recorded["left_out"].items():
         screen.remark(f"{problem}: left out, it is like problems on the sides {' and '.join(sides)}")
+    if across := change.recorded["copies_across_sides"]:
+        screen.remark(
+            f"copies on two sides, pair by pair: {across}. Problems that have a side do not move: `cobalt data dedup --near` "
+            "drops copies, `cobalt data split --reassign` places all problems anew"
+        )
     screen.change(change, version, output)
 
 

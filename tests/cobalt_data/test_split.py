@@ -5,6 +5,7 @@ from builders import make_dataset, make_problem, rated, stdin_test
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli import main
 from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
@@ -135,6 +136,28 @@ def test_a_newcomer_joins_what_it_is_like_and_is_left_out_between_two_sides(tmp_
     assert sides(after) == {
         "old-train": "train", "old-test": "test", "joins": "train", "alone": side_of("alone", SplitConfig())
     }  # fmt: skip
+
+
+def test_copies_across_sides_do_not_move_and_are_counted_and_other_tasks_in_nearly_the_same_words_are_none(tmp_path):
+    statements = [range(100 * number, 100 * number + 40) for number in range(4)]
+    sides = ("train", "test")
+    problems = [telling(f"{side}-{words[0]}", words, side, "all", side) for words in statements[:2] for side in sides]
+    problems += [telling(f"near-{n}", [*statements[2], n], side, "all") for n, side in enumerate(sides)]
+    problems += [telling(f"other-{n}", [*statements[3], n], side, "all", n) for n, side in enumerate(sides)]
+    version = make_dataset(tmp_path / "d", problems)
+    stays, moves = split(version, SplitConfig()), split(version, SplitConfig(reassign=True))
+    assert stays.tables["problems"].equals(version.table("problems"))
+    assert commit(stays, [version]).manifest.recorded["copies_across_sides"] == 3
+    assert moves.recorded["copies_across_sides"] == 0
+
+
+def test_the_command_says_what_to_do_about_copies_across_sides(tmp_path, monkeypatch, capsys):
+    make_dataset(tmp_path / "d", [telling(side, range(40), side) for side in ("train", "test")])
+    monkeypatch.setattr("sys.argv", ["cobalt", "data", "split", str(tmp_path / "d")])
+    with pytest.raises(SystemExit):
+        main()
+    said = " ".join(capsys.readouterr().err.split())
+    assert "copies on two sides, pair by pair: 1." in said and "dedup --near" in said and "--reassign" in said
 
 
 PROBLEMS = st.sampled_from("abcdefghij")

@@ -58,7 +58,7 @@ def cut(
         look_ahead=look_ahead,
         validation_rule=validation_rule,
     )
-    count_tokens = token_counter(config.tokenizer)
+    count_tokens = token_counter(config.tokenizer, of=None if tokenizer else version)
     with screen.bar("cutting", stays=False):
         change = verb(version, config, count_tokens)
     screen.change(change, version, output)
@@ -133,7 +133,8 @@ def augment(
         _recollect(screen, version, kinds, spare_statement, seed, model, engine, base_url, n, backend, output)
         return
     config = PerturbConfig(tokenizer or tokenizer_of(version), kinds, seed, replace, spare_statement)
-    given, count_tokens = Template.load(template) if template else None, token_counter(config.tokenizer)
+    given = Template.load(template) if template else None
+    count_tokens = token_counter(config.tokenizer, of=None if tokenizer else version)
     with Pool(backend=backend) as pool, screen.bar("running against perturbed tests") as show:
         change = verb(version, config, pool, count_tokens, given, progress=lambda done, of: show(done, of, ""))
     for name, eligible in change.recorded["eligible"].items():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cobalt_data.commit import commit
 from cobalt_data.cut import Candidate, CutConfig, Plan, context, cut, plan_problem
 from cobalt_data.errors import InputError
+from cobalt_data.tokens import token_counter, tokenizer_of
 
 PAPER = CutConfig(tokenizer="words")
 IMPROVING = replace(PAPER, select="improving")
@@ -238,6 +239,15 @@ def test_cutting_twice_or_from_shuffled_rows_gives_the_same_version(tmp_path):
 def test_a_dataset_without_trajectories_says_what_to_do(tmp_path):
     with pytest.raises(InputError, match="cobalt data collect"):
         cut(make_dataset(tmp_path / "d", [make_problem()]), PAPER, count_words)
+
+
+def test_a_collecting_model_out_of_reach_says_whose_tokens_could_be_counted_instead(tmp_path):
+    problem = make_problem()
+    version = make_dataset(tmp_path / "d", [problem], [rated(problem, [0.0, 1.0])])
+    with pytest.raises(InputError, match=r"trajectories of m, whose tokenizer .* say with --tokenizer .* `estimate`"):
+        token_counter(tokenizer_of(version), of=version)
+    with pytest.raises(InputError, match=r"^model 'm' is unknown"):
+        token_counter("m")
 
 
 @pytest.mark.parametrize("wrong", [{"select": "best"}, {"n": 0}, {"m": 0}, {"turns": -1}, {"max_prompt_tokens": 0}])

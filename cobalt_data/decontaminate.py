@@ -3,7 +3,8 @@
 What counts as evidence is in `cobalt_data.leaks`: the statement, of which the problem's holds at least `coverage`; where the
 problem comes from; its samples. Any of them is enough, and the report names each with the spans that both statements hold.
 All of a dataset is looked at, whatever its sides. `after` and `before` keep the problems of contests from the first day on and
-until the day before the second; a problem without a date stays, unless `drop_undated`.
+until the day before the second; a problem without a date, or with one in another form, stays, unless `drop_undated`, and is
+counted.
 
 What was made from a dropped problem is dropped with it, by `commit`.
 """
@@ -62,10 +63,14 @@ class DecontaminateConfig:
             raise InputError(
                 f"decontaminate.after is {self.after}, which is not before {self.before}: the window is empty"
             )
-        if self.drop_undated and not (self.after or self.before):
+        if self.drop_undated and not self.has_window:
             raise InputError("decontaminate.drop_undated needs a window: give after or before")
-        if self.against is None and not (self.after or self.before):
+        if self.against is None and not self.has_window:
             raise InputError("decontaminate has nothing to do: give against, after or before")
+
+    @property
+    def has_window(self) -> bool:
+        return bool(self.after or self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +95,12 @@ def decontaminate(version: Version, config: DecontaminateConfig, against: Agains
     """Drops leaked problems and those outside the window. `against` is what `config.against` is the hash of."""
     leaks = find_leaks(version, against, config.coverage) if against else []
     leaked = {leak.problem_id for leak in leaks}
-    removed, dropped = [], Counter[str]()
+    removed, dropped, undated = [], Counter[str](), 0
     for row in version.rows("problems", columns=["problem_id", "metadata"]):
         reason = LEAKED if row["problem_id"] in leaked else _outside_window(json.loads(row["metadata"]), config)
-        if reason:
+        if reason == UNDATED and not config.drop_undated:
+            undated += 1
+        elif reason:
             removed.append(row["problem_id"])
             dropped[reason] += 1
     rows = version.manifest.rows("problems")
@@ -103,7 +110,7 @@ def decontaminate(version: Version, config: DecontaminateConfig, against: Agains
         seed=None,
         tables={},
         counts={"problems": Counts(rows, rows - len(removed), dict(dropped))},
-        recorded=_recorded(against, leaks) if against else {},
+        recorded=({"undated": undated} if config.has_window else {}) | (_recorded(against, leaks) if against else {}),
         removed={"problems": removed},
         consulted=[against.version] if against and against.version else [],
     )
@@ -147,9 +154,11 @@ def leak_line(leak: Leak) -> str:
 
 
 def _outside_window(metadata: Mapping[str, Any], config: DecontaminateConfig) -> str | None:
+    if not config.has_window:
+        return None
     day = metadata.get("contest_date")
-    if not isinstance(day, str):
-        return UNDATED if config.drop_undated else None
+    if not isinstance(day, str) or not _is_day(day[:10]):
+        return UNDATED
     if config.after and day < config.after:
         return TOO_EARLY
     return TOO_LATE if config.before and day >= config.before else None
@@ -167,10 +176,13 @@ def _recorded(against: Against, leaks: Sequence[Leak]) -> dict[str, Any]:
 
 
 def _check_day(name: str, value: str) -> None:
+    if not _is_day(value):
+        raise InputError(f"decontaminate.{name} is {value!r}: give a day as YYYY-MM-DD")
+
+
+def _is_day(value: str) -> bool:
     """Days are compared as text, so only this one form will do."""
     try:
-        is_day = datetime.date.fromisoformat(value).isoformat() == value
+        return datetime.date.fromisoformat(value).isoformat() == value
     except (TypeError, ValueError):
-        is_day = False
-    if not is_day:
-        raise InputError(f"decontaminate.{name} is {value!r}: give a day as YYYY-MM-DD")
+        return False

@@ -264,4 +264,8 @@ def decontaminate(
         screen.remark(leak_line(leak))
     if len(found.leaks) > LEAKS_NAMED:
         screen.remark(f"and {len(found.leaks) - LEAKS_NAMED} more; --report FILE lists all")
+    if undated := found.change.recorded.get("undated"):
+        screen.remark(
+            f"problems that stay because their contest has no date as YYYY-MM-DD: {undated} (--drop-undated drops them)"
+        )
     screen.change(found.change, version, output)

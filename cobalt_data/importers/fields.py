@@ -75,12 +75,12 @@ def iso_date(fields: Fields, name: str) -> str | None:
     """The day of a date or a moment, as `YYYY-MM-DD`; None where the field is missing, null or blank."""
     value = fields.get(name)
     if isinstance(value, datetime.date):  # a moment is a date too
-        return value.strftime("%Y-%m-%d")
+        return value.isoformat()[:10]
     found = optional_text(fields, name)
     if found is None:
         return None
     try:
-        return datetime.datetime.fromisoformat(found).strftime("%Y-%m-%d")
+        return datetime.datetime.fromisoformat(found).date().isoformat()
     except ValueError:
         raise BadRow("bad date", f"field '{name}' is {found[:40]!r}: write a date as YYYY-MM-DD") from None
 

@@ -279,6 +279,14 @@ def test_a_window_keeps_the_contests_within_it(tmp_path, window, left):
     version = make_dataset(tmp_path / "d", problems)
     clean = commit(decontaminate(version, DecontaminateConfig(**window)).change, [version])
     assert {row["problem_id"] for row in clean.rows("problems")} == left
+    assert clean.manifest.recorded["undated"] == ("d3" in left)
+
+
+def test_what_is_no_day_is_no_date(tmp_path):
+    problems = [dated(day, number) for number, day in enumerate(("99-01-01", "Jan 5, 2024", "2024-1-5", "0099-01-01"))]
+    version = make_dataset(tmp_path / "d", [*problems, dated("2024-01-05T00:00:00", 4)])
+    made = decontaminate(version, DecontaminateConfig(after="2024-01-01"))
+    assert made.change.removed == {"problems": ["d3"]} and made.change.recorded == {"undated": 3}
 
 
 @pytest.mark.parametrize(

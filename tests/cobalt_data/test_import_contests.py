@@ -204,6 +204,13 @@ def test_parquet_with_a_timestamp_and_gzip_give_the_same_problems(tmp_path):
     assert import_problems(table, "livecodebench").problems == import_problems(gz, "livecodebench").problems == wanted
 
 
+def test_a_year_has_four_digits_however_early(tmp_path):
+    (written,) = imported(tmp_path, "livecodebench", lcb(contest_date="0099-01-01")).problems
+    pq.write_table(pa.Table.from_pylist([lcb(contest_date=datetime.date(99, 1, 1))]), tmp_path / "a.parquet")
+    (stored,) = import_problems(tmp_path / "a.parquet", "livecodebench").problems
+    assert written.metadata["contest_date"] == stored.metadata["contest_date"] == "0099-01-01"
+
+
 class Trap:
     def __reduce__(self):
         return (exec, ("open('ran', 'w')",))

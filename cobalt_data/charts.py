@@ -136,8 +136,9 @@ def _scores(panel: Panel, models: Mapping[str, Sequence[Interval]]) -> None:
         ends.append([high - share for share, high in zip(shares, highs, strict=True)])
         panel.bar(at, shares, width, yerr=ends, color=color, label=name, error_kw={"linewidth": 0.8})
     panel.set_xticks(range(max(map(len, models.values()))))
+    panel.set_ylim(top=1.25 * max(high for scores in models.values() for _, _, high in scores) or 1)
     panel.set_xlabel("turn", fontsize=8)
-    panel.legend(fontsize=7)
+    panel.legend(fontsize=7, ncols=len(models), loc="upper right")
 
 
 def _number(value: float | None) -> float:

@@ -3,9 +3,11 @@
 What is levelled: formatting, comments, docstrings (statements of a module, function or class that are only a string) and
 the names that a program gives to its own variables, parameters, functions and classes, which are numbered in the order of
 their appearance, scope by scope. What is not, because the program would mean something else: attributes and whatever a class
-body binds, parameters that some call names (`f(x=1)`), names that an import brings in as they are, the names in `keep` (the
-entry point that tests call), and every name of a program that looks names up as text (`eval`, `globals`, ...). A program that
-does not parse keeps its text, white space aside. The form is compared, not run: `$0` is no Python name, so it meets no other.
+body binds, parameters that some call names (`f(x=1)`, or whatever is in `f(**options)`), names that an import brings in as they
+are, classes with a decorator or a base (a dataclass, an Enum or a NamedTuple shows its name when it is printed), the names in
+`keep` (the entry point that tests call), and every name of a program that looks names up as text (`eval`, `getattr`,
+`f.__name__`, ...); nor docstrings where `__doc__` occurs. A program that does not parse keeps its text, white space aside. The
+form is compared, not run: `$0` is no Python name, so it meets no other.
 
 Left out: reordered statements and expressions that compute the same. Those are near-duplicates.
 """
@@ -24,7 +26,12 @@ from typing import Any, NamedTuple
 
 Source = tuple[str, tuple[str, ...]]  # a program and the names to keep
 
-NAME_LOOKUPS = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
+NAME_LOOKUPS = frozenset({
+    "eval", "exec", "globals", "locals", "vars", "dir", "getattr", "setattr", "hasattr", "delattr", "__import__", "__main__",
+    "__qualname__",
+})  # fmt: skip
+ATTRIBUTE_LOOKUPS = frozenset({"__name__", "__qualname__", "__dict__", "__code__", "__annotations__", "modules"})
+DOCSTRING = "__doc__"
 NOT_PARSED = "# not parsed:"  # begins the form of such a program: no other form has a comment
 
 _LEAVES = (
@@ -46,7 +53,7 @@ def normalise_program(source: str, keep: Collection[str] = ()) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an invalid escape is the program's business
             tree = ast.parse(source)
-        names = _Names()
+        names = _Names(drops_strings=DOCSTRING not in source)
         names.visit(tree)
         names.rename(keep)
         return ast.unparse(tree)
@@ -61,11 +68,6 @@ def normalise_programs(programs: Sequence[Source]) -> list[str]:
     thread.start()
     thread.join()
     return forms
-
-
-def _drop_strings(body: list[ast.stmt]) -> None:
-    """Takes the statements that are only a string off a body; one that has no other keeps a `pass`."""
-    body[:] = [statement for statement in body if not _is_only_a_string(statement)] or [ast.Pass()]
 
 
 def _is_only_a_string(statement: ast.stmt) -> bool:
@@ -125,23 +127,26 @@ class _Names(ast.NodeVisitor):
     Millions of programs pass through here: `visit` does what it does in the base class, in less time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, drops_strings: bool) -> None:
+        self.drops_strings = drops_strings
         self.module = self.scope = _Scope(parent=None)
         self.occurrences: list[_Occurrence] = []
         self.parameters: list[_Occurrence] = []
         self.imports: list[tuple[_Scope, str]] = []  # names that are brought in as they are
         self.class_names: set[str] = set()  # bound by a class body, hence attributes as well
         self.keywords: set[str] = set()
+        self.names_any_parameter = False  # some call takes keywords that stand elsewhere
         self.reads: set[str] = set()
+        self.attributes: set[str] = set()
 
     def rename(self, keep: Collection[str]) -> None:
-        if self.reads & NAME_LOOKUPS:
+        if self.reads & NAME_LOOKUPS or self.attributes & ATTRIBUTE_LOOKUPS:
             return
         self.module.fixed.update(keep)
         for scope, name in self.imports:
             (scope.where_bound(name) or scope).fixed.add(name)
         for parameter in self.parameters:
-            if parameter.name in self.keywords:
+            if self.names_any_parameter or parameter.name in self.keywords:
                 parameter.scope.fixed.add(parameter.name)
         homes: dict[tuple[_Scope, str], _Scope | None] = {}
         numbers: dict[tuple[_Scope, str], int] = {}
@@ -163,7 +168,7 @@ class _Names(ast.NodeVisitor):
                     self.visit(child)
 
     def visit_Module(self, node: ast.Module) -> None:
-        _drop_strings(node.body)
+        self._drop_strings(node.body)
         self._visit_all(node.body)
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -172,6 +177,10 @@ class _Names(ast.NodeVisitor):
         else:
             self.scope.bound.add(node.id)
         self._occurs(node, "id")
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.attributes.add(node.attr)
+        self.generic_visit(node)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -182,7 +191,7 @@ class _Names(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._visit_all(node.decorator_list)
         self._bind(node, "name")
-        _drop_strings(node.body)
+        self._drop_strings(node.body)
         self._visit_function(node, node.body)
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
@@ -205,9 +214,12 @@ class _Names(ast.NodeVisitor):
         self._leave()
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._visit_all([*node.decorator_list, *node.bases, *node.keywords])
+        shows_its_name = [*node.decorator_list, *node.bases, *node.keywords]
+        self._visit_all(shows_its_name)
         self._bind(node, "name")
-        _drop_strings(node.body)
+        if shows_its_name:
+            self.scope.fixed.add(node.name)
+        self._drop_strings(node.body)
         self.scope = _Scope(parent=self.scope, is_class=True)
         self._visit_all(node.body)
         self.class_names |= self.scope.bound
@@ -267,7 +279,14 @@ class _Names(ast.NodeVisitor):
     def visit_keyword(self, node: ast.keyword) -> None:
         if node.arg:
             self.keywords.add(node.arg)
+        else:
+            self.names_any_parameter = True
         self.visit(node.value)
+
+    def _drop_strings(self, body: list[ast.stmt]) -> None:
+        """Takes the statements that are only a string off a body; one that has no other keeps a `pass`."""
+        if self.drops_strings:
+            body[:] = [statement for statement in body if not _is_only_a_string(statement)] or [ast.Pass()]
 
     def _bind(self, node: ast.AST, attribute: str) -> _Occurrence:
         occurrence = self._occurs(node, attribute)

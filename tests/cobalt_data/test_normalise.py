@@ -67,12 +67,29 @@ def test_formatting_comments_docstrings_and_own_names_are_levelled():
         ("x = 1\ndef f():\n global x\n x = 2\nf()\nprint(x)", "x = 1\ndef f():\n global y\n y = 2\nf()\nprint(x)"),
         ("a = 1\nprint(eval('a'))", "b = 1\nprint(eval('a'))"),
         ("v = 1\nprint(f'{v=}')", "w = 1\nprint(f'{w=}')"),
+        ("'a'\nprint(__doc__)", "'b'\nprint(__doc__)"),
+        ("def f(): 'a'\nprint(f.__doc__)", "def f(): 'b'\nprint(f.__doc__)"),
+        ("def f(): pass\nprint(f.__name__)", "def g(): pass\nprint(g.__name__)"),
+        ("class A: pass\nprint(type(A()).__name__)", "class B: pass\nprint(type(B()).__name__)"),
+        ("class A: print(__qualname__)", "class B: print(__qualname__)"),
+        ("def f(x): print(x)\nf(**{'x': 1})", "def f(y): print(y)\nf(**{'x': 1})"),
+        ("def f(x): print(x)\nf(**eval_input())", "def f(y): print(y)\nf(**eval_input())"),
+        ("import sys\nfoo = 1\nprint(getattr(sys, 'foo', 0))", "import sys\nbar = 1\nprint(getattr(sys, 'foo', 0))"),
+        ("import sys\nfoo = 1\nsys.modules['m'].foo", "import sys\nbar = 1\nsys.modules['m'].foo"),
+        ("@dataclass\nclass A: x: int\nprint(A(1))", "@dataclass\nclass B: x: int\nprint(B(1))"),
+        ("class A(Enum): x = 1\nprint(A.x)", "class B(Enum): x = 1\nprint(B.x)"),
         ("print('a')", "print('b')"),
         ("if a:\n b()\n c()", "if a:\n b()\nc()"),
     ],
 )
 def test_programs_that_mean_different_things_stay_different(one, other):
     assert normalise_program(one) != normalise_program(other)
+
+
+def test_running_as_the_main_module_is_no_way_to_look_names_up():
+    one = "def f(a):\n 'Doubles.'\n return a * 2\nif __name__ == '__main__': print(f(1))"
+    other = "def g(b): return b * 2\nif __name__ == '__main__': print(g(1))"
+    assert normalise_program(one) == normalise_program(other)
 
 
 def test_names_are_told_apart_scope_by_scope():

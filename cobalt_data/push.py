@@ -26,6 +26,7 @@ from cobalt_data.references import HubReference
 from cobalt_data.schemas import TABLES
 from cobalt_data.shard_checks import wrong_with_file
 from cobalt_data.stats import stats
+from cobalt_data.viewer import rows_too_large
 
 ATTEMPTS = 5
 UPLOADS = 8  # files between two reports of progress
@@ -36,12 +37,16 @@ Progress = Callable[[int, int], None]  # bytes that the Hub has, of how many
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Where the version can be had: `reference` is what `open_version` and `pull` take."""
+    """Where the version can be had: `reference` is what `open_version` and `pull` take.
+
+    `too_large`: by table, the rows that the Hub's viewer will not show (`cobalt_data.viewer`).
+    """
 
     reference: str
     url: str
     commit: str
     private: bool
+    too_large: Mapping[str, int]
 
 
 def push(
@@ -65,14 +70,14 @@ def push(
             raise InputError(f"{label[:80]!r} is no tag or licence of the Hub; write it like `cc-by-4.0`")
     _check_shards(version)
     words = Words(repository, licence, tags)
-    figures = stats(version)
+    figures, too_large = stats(version), rows_too_large(version)
     card = render_card(version.path, version.manifest, words, history(version), figures)
     beside = {CARD_NAME: card.encode(), PICTURE_NAME: stats_picture(figures)}
     with hub(target, token) as api:
         url = api.create_repo(repository, repo_type=DATASET, private=private, exist_ok=True)
         commit, is_private = _commit(api, version, repository, beside, private, progress)
         _tag(api, repository, version.id, commit)
-    return Pushed(str(HubReference(repository, version.id)), str(url), commit, is_private)
+    return Pushed(str(HubReference(repository, version.id)), str(url), commit, is_private, too_large)
 
 
 def _check_shards(version: Version) -> None:

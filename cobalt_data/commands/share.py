@@ -38,6 +38,10 @@ def push(
         )
     if pushed.private and not private:
         screen.remark(f"{repository} was there already and stays private: open it in its settings on the Hub")
+    for name, rows in pushed.too_large.items():
+        screen.remark(
+            f"{name}: rows of more than 2 MB, which the Hub's viewer does not show, though all of them load: {rows}"
+        )
     screen.result(asdict(pushed), pushed.url, pushed.reference)
 
 

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 import yaml
-from builders import keep_first, make_all_tables
+from builders import keep_first, make_all_tables, make_dataset, make_problem, rated, stdin_test
 from hub_server import READER
 
 from cobalt_data.commit import Change, commit
@@ -19,6 +20,7 @@ from cobalt_data.pull import pull
 from cobalt_data.push import push
 from cobalt_data.schemas import TABLES
 from cobalt_data.verify import verify
+from cobalt_data.viewer import rows_too_large
 
 NAME = "anna/things"
 
@@ -98,6 +100,19 @@ def test_pushing_the_same_version_again_changes_nothing(hub, version):
     sent = len(hub.uploads)
     assert push(version, NAME) == first
     assert len(hub.uploads) == sent and len(remote(hub).commits) == 2
+
+
+def test_rows_that_the_viewer_of_the_hub_does_not_show_are_counted(hub, tmp_path):
+    sizes = [1_999_000, 3_000_000, 5, 2_100_000]  # the third has it in many small parts
+    tests = [[stdin_test("1\n", "x" * size)] for size in sizes]
+    tests[2] = [stdin_test(f"{number}\n", "x" * 100) for number in range(20_000)]
+    problems = [make_problem(f"p{number}", given) for number, given in enumerate(tests)]
+    long = rated(problems[0], [0.0, 1.0])
+    long = replace(long, messages=(*long.messages[:-1], {"role": "user", "content": "é" * 1_100_000}))
+    version = make_dataset(tmp_path / "large", problems, [long, rated(problems[2], [0.0, 1.0])])
+    assert push(version, NAME).too_large == rows_too_large(version) == {"problems": 3, "trajectories": 1}
+    small = make_all_tables(tmp_path / "small")
+    assert rows_too_large(small) == {}
 
 
 def test_a_version_that_is_pushed_again_is_what_its_tag_leads_to(hub, version, tmp_path):

@@ -134,6 +134,8 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     if settings:
         yield _indented(settings, "dim")
     for name, counts in entry.counts.items():
+        if name not in TABLES:
+            yield _indented(f"{name}: {counts.rows_out} of {counts.rows_in}", "dim")
         for reason, dropped in sorted(counts.dropped.items()):
             yield _indented(f"{name}: {dropped} left out, {reason}", "dim")
     if entry.parents_elsewhere:

@@ -11,6 +11,7 @@ meanwhile (`dedup`, say) comes back as well.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from cobalt_data.schemas import ID_COLUMNS
 OPERATION = "unperturb"
 MADE_UNDER_LIES = "rolled out under perturbed tests"
 PERTURBED = "perturbed"
+RESTORED = "restored"  # the name of the counts of the originals that were not in the table
 
 
 def unperturb(version: Version) -> Change:
@@ -35,7 +37,10 @@ def unperturb(version: Version) -> Change:
     counts = {}
     if lies:
         rows = version.manifest.rows("prompts")
-        counts["prompts"] = Counts(rows + len(restored), rows + len(restored) - len(lies), {PERTURBED: len(lies)})
+        gone = Counter({PERTURBED: len(lies) - len(restored)})  # the others leave their place to the original
+        counts["prompts"] = Counts(rows, rows - gone.total(), dict(+gone))
+        if restored:
+            counts[RESTORED] = Counts(rows, len(restored))
     if rolled_out:
         rows = version.manifest.rows("trajectories")
         counts["trajectories"] = Counts(rows, rows - len(rolled_out), {MADE_UNDER_LIES: len(rolled_out)})

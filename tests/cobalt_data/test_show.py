@@ -13,6 +13,7 @@ from cobalt_data.console import Screen
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.history import history
+from cobalt_data.manifest import Counts
 from cobalt_data.rendering import plain, render_history, render_shown, render_stats
 from cobalt_data.rows import Prompt
 from cobalt_data.show import program_diff, show
@@ -134,6 +135,14 @@ def test_history_goes_back_to_the_import_and_says_what_was_left_out(tmp_path):
     assert [entry.version for entry in history(placed)] == [placed.id, imported.id]
     text = screen(render_history(entries))
     assert "seed=3" in text and "prompts: 2 left out, its pass rate does not vary" in text
+
+
+def test_history_says_how_many_rows_were_perturbed(tmp_path):
+    imported = make_dataset(tmp_path / "d", [PROBLEM])
+    counts = {"perturbed by swap": Counts(5, 2, {"beyond the fraction": 3})}
+    lying = commit(Change("augment", {}, 0, {}, counts), [imported])
+    text = screen(render_history(history(lying)))
+    assert "perturbed by swap: 2 of 5" in text and "perturbed by swap: 3 left out, beyond the fraction" in text
 
 
 def test_a_parent_of_another_dataset_is_named_and_not_looked_for(tmp_path):

@@ -43,6 +43,9 @@ def test_the_originals_come_back_bit_for_bit(prepared, pool, tmp_path, replaces)
     assert honest.manifest.content == prepared.manifest.content and not list(verify(honest))
     assert honest.table("prompts").equals(prepared.table("prompts"))
     assert replay(honest).id == honest.id
+    counts, lies = honest.manifest.counts, sum(row["perturbation"] is not None for row in lying.rows("prompts"))
+    assert counts["prompts"].dropped == ({} if replaces else {"perturbed": lies})
+    assert ("restored" in counts and counts["restored"].rows_out == lies) is replaces
 
 
 def test_several_runs_are_undone_at_once(prepared, pool, tmp_path):
@@ -51,6 +54,7 @@ def test_several_runs_are_undone_at_once(prepared, pool, tmp_path):
     change = unperturb(replaced)
     assert commit(change, [replaced]).manifest.content == prepared.manifest.content
     counts = change.counts["prompts"]
+    assert counts.rows_in == replaced.manifest.rows("prompts") and change.counts["restored"].rows_out > 0
     assert counts.rows_in - sum(counts.dropped.values()) == counts.rows_out == prepared.manifest.rows("prompts")
 
 

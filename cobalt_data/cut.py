@@ -37,6 +37,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.downsample import max_variance_subset
 from cobalt_data.duck import open_duckdb
 from cobalt_data.errors import InputError
+from cobalt_data.field_checks import parsed_perturbation
 from cobalt_data.manifest import Counts
 from cobalt_data.rows import Chat, Prompt, opening_of
 from cobalt_data.split import VALIDATION
@@ -279,7 +280,7 @@ def _cut_trajectories(
 def _prompts(turns: Sequence[int], row: Mapping[str, Any], count_tokens: Callable[[Chat], int]) -> Iterator[Prompt]:
     """The prompts of one trajectory, without the tests and the judge of its problem."""
     rates = [fields["pass_rate"] for fields in json.loads(row["turns"])]
-    perturbation = None if row["perturbation"] is None else json.loads(row["perturbation"])
+    perturbation = parsed_perturbation(row["perturbation"], row["trajectory_id"])
     for turn in turns:
         chat = context(row["messages"], row["num_turns"], turn)
         yield Prompt(

@@ -17,7 +17,6 @@ The `perturbation` of a row says what was done and what the row was before: with
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from concurrent.futures import Future
@@ -30,6 +29,7 @@ import pyarrow.compute as pc
 from cobalt_data.commit import Change
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError, SandboxError
+from cobalt_data.field_checks import parsed_perturbation
 from cobalt_data.ids import derive_seed
 from cobalt_data.judged_turns import public_outcome
 from cobalt_data.manifest import Counts
@@ -150,11 +150,10 @@ def perturb(
 def _perturbed_before(version: Version, seed: int) -> Mapping[str, set[str]]:
     """By kind, the originals, in the table or replaced, that have a perturbed version with this seed."""
     before: dict[str, set[str]] = defaultdict(set)
-    for piece in version.pieces("prompts", columns=["perturbation"]):
-        for text in piece["perturbation"].drop_null().to_pylist():
-            perturbation = json.loads(text)
-            if perturbation.get("seed") == seed and "original" in perturbation:
-                before[perturbation["kind"]].add(perturbation["original"]["prompt_id"])
+    for row in version.rows("prompts", columns=["prompt_id", "perturbation"]):
+        perturbation = parsed_perturbation(row["perturbation"], row["prompt_id"])
+        if perturbation is not None and perturbation.get("seed") == seed and "original" in perturbation:
+            before[perturbation["kind"]].add(perturbation["original"]["prompt_id"])
     return before
 
 

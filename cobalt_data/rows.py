@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cobalt_data.errors import InputError
+from cobalt_data.field_checks import check_chat, check_counts, check_object, check_texts, parsed_perturbation
 from cobalt_data.ids import canonical_json, row_id
 from sandbox import Judge, Test, Verdict
 
@@ -40,6 +41,8 @@ class Problem:
             raise InputError("problem_id is empty")
         if not self.tests:
             raise InputError(f"problem {self.problem_id} has no tests: nothing could judge a program")
+        check_object("metadata", self.metadata)
+        check_texts("a solution", *self.solutions)
 
     @property
     def public_tests(self) -> tuple[Test, ...]:
@@ -90,6 +93,10 @@ class PublicOutcome:
     stderr: str
     returned: str | None
 
+    def __post_init__(self) -> None:
+        if type(self.stdout) is not str or type(self.stderr) is not str or type(self.returned or "") is not str:
+            raise InputError(f"{repr(self)[:80]} has an output that is no text")
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -107,6 +114,14 @@ class Turn:
     finish_reason: str
     prompt_tokens: int
     completion_tokens: int
+
+    def __post_init__(self) -> None:
+        for rate in (self.public_pass_rate, self.hidden_pass_rate, self.pass_rate):
+            if rate is not None and not 0 <= rate <= 1:
+                raise InputError(f"a pass rate of a turn is {rate}: it must be a share in [0, 1]")
+        if type(self.program or "") is not str or type(self.feedback) is not str or type(self.finish_reason) is not str:
+            raise InputError("a program, feedback or finish_reason of a turn is no text")
+        check_counts("a number of tokens of a turn", self.prompt_tokens, self.completion_tokens)
 
     def to_json(self) -> dict[str, Any]:
         return {**_fields(self), "public": [_fields(outcome) for outcome in self.public]}
@@ -134,6 +149,10 @@ class Trajectory:
     messages: Chat
     turns: tuple[Turn, ...]
     split: str
+
+    def __post_init__(self) -> None:
+        check_object("sampling", self.sampling)
+        check_chat(f"trajectory {self.sample_index} of problem {self.problem_id}", self.messages, len(self.turns))
 
     @property
     def trajectory_id(self) -> str:
@@ -184,7 +203,7 @@ class Trajectory:
             engine=row["engine"],
             sampling=json.loads(row["sampling"]),
             seed=row["seed"],
-            perturbation=_optional_json(row["perturbation"]),
+            perturbation=parsed_perturbation(row["perturbation"], row["trajectory_id"]),
             messages=tuple(row["messages"]),
             turns=tuple(Turn.from_json(fields) for fields in json.loads(row["turns"])),
             split=row["split"],
@@ -207,8 +226,14 @@ class Prompt:
     split: str
 
     def __post_init__(self) -> None:
+        where = f"prompt of problem {self.problem_id}, turn {self.turn}"
+        check_counts("turn", self.turn)
+        check_counts("prompt_tokens", self.prompt_tokens)
+        if not 0 <= self.prev_best_pass_rate <= 1:
+            raise InputError(f"prev_best_pass_rate is {self.prev_best_pass_rate}: it must be a share in [0, 1]")
+        check_chat(where, self.prompt, self.turn)
         if not self.prompt or self.prompt[-1]["role"] != "user":
-            raise InputError(f"prompt of problem {self.problem_id}, turn {self.turn} does not end in a user message")
+            raise InputError(f"{where} does not end in a user message")
 
     @property
     def prompt_id(self) -> str:
@@ -246,7 +271,7 @@ class Prompt:
             tests=tuple(json.loads(row["tests"])),
             judge=Judge.from_json(row["judge"]),
             prev_best_pass_rate=row["prev_best_pass_rate"],
-            perturbation=_optional_json(row["perturbation"]),
+            perturbation=parsed_perturbation(row["perturbation"], row["prompt_id"]),
             prompt_tokens=row["prompt_tokens"],
             split=row["split"],
         )
@@ -264,7 +289,3 @@ def opening_of(chat: Chat, programs: int) -> Chat:
     """
     answers = [index for index, message in enumerate(chat) if message["role"] == "assistant"]
     return chat[: answers[-programs]] if programs else chat
-
-
-def _optional_json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)

@@ -15,7 +15,7 @@ from typing import IO, Any
 from cobalt_data.dataset import Version
 from cobalt_data.errors import InputError
 from cobalt_data.misleading import Said
-from cobalt_data.perturbation import NO_TURN
+from cobalt_data.perturbation import NO_TURN, public_tests
 from cobalt_data.rows import Prompt, Turn
 from cobalt_data.staging import clear_disk_errors
 from cobalt_data.templates import Template
@@ -58,13 +58,15 @@ class Stories:
             self._honest[row["problem_id"]].append(row["trajectory_id"])
 
     def of(self, prompt: Prompt) -> Story | str:
-        """Or why there is none."""
+        """Or why there is none. Raises InputError where the prompt was not cut from its trajectory."""
         if prompt.trajectory_id in self._unworded:
             return NO_TEMPLATE
         if prompt.trajectory_id not in self._places:
             return NO_TRAJECTORY if prompt.turn else NO_TURN
-        turns, template = self._look_up(prompt.trajectory_id)
-        return Story(tuple(map(Turn.from_json, turns)), template)
+        fields, template = self._look_up(prompt.trajectory_id)
+        turns = tuple(map(Turn.from_json, fields))
+        _check_fit(prompt, turns)
+        return Story(turns, template)
 
     def _said(self, problem_id: str) -> list[Said]:
         stories = [(trajectory_id, *self._look_up(trajectory_id)) for trajectory_id in self._honest[problem_id]]
@@ -78,6 +80,16 @@ class Stories:
         start, size, template = self._places[trajectory_id]
         self._file.seek(start)
         return json.loads(self._file.read(size)), template
+
+
+def _check_fit(prompt: Prompt, turns: Sequence[Turn]) -> None:
+    if prompt.turn > len(turns):
+        wrong = f"has {prompt.turn} turns, its trajectory only {len(turns)}"
+    elif prompt.turn and len(turns[prompt.turn - 1].public) > len(public_tests(prompt)):
+        wrong = "has fewer public tests than its trajectory was told about"
+    else:
+        return
+    raise InputError(f"prompt {prompt.prompt_id} {wrong}: make the prompts again with `cobalt data cut`")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 from cobalt_data.commit import Change
 from cobalt_data.dataset import Version, table_from_rows
 from cobalt_data.errors import InputError
+from cobalt_data.field_checks import parsed_perturbation
 from cobalt_data.manifest import Counts
 from cobalt_data.rows import Prompt, Row
 from cobalt_data.schemas import ID_COLUMNS
@@ -62,7 +63,7 @@ def _originals(version: Version) -> tuple[list[dict[str, Any]], set[str]]:
     if version.has("prompts"):
         for row in version.rows("prompts"):
             present.add(row["prompt_id"])
-            if row["perturbation"] is not None and "original" in json.loads(row["perturbation"]):
+            if "original" in (parsed_perturbation(row["perturbation"], row["prompt_id"]) or {}):
                 lies[row["prompt_id"]] = row
     missing = {
         original.prompt_id: original for original in map(_original, lies.values()) if original.prompt_id not in present
@@ -89,5 +90,5 @@ def _rolled_out_again(version: Version) -> set[str]:
     return {
         row[key]
         for row in version.rows("trajectories", columns=[key, "perturbation"])
-        if row["perturbation"] is not None and "seed" in json.loads(row["perturbation"])
+        if "seed" in (parsed_perturbation(row["perturbation"], row[key]) or {})
     }

@@ -38,7 +38,7 @@ class _Links:
 
     def add(self, name: str, path: Path) -> None:
         """Takes these columns of a shard of the table `name` that has been checked."""
-        table = pq.read_table(path, columns=list(KEY_COLUMNS[name]), partitioning=None)
+        table = pq.read_table(path, columns=[*KEY_COLUMNS[name], *_TURNS.get(name, ())], partitioning=None)
         for column in table.column_names:
             self.columns.setdefault(column, []).append(table[column])
 
@@ -47,6 +47,7 @@ class _Links:
 
 
 _NOTHING = pa.array([], pa.string())
+_TURNS = {"trajectories": ("num_turns",), "prompts": ("turn",)}
 
 
 def verify(version: Version, progress: Progress | None = None) -> Iterator[Finding]:
@@ -104,6 +105,8 @@ def _check_links(links: dict[str, _Links]) -> Iterator[Finding]:
     for name, parent in (("trajectories", "problems"), ("prompts", "problems"), ("prompts", "trajectories")):
         if links[parent].complete and links[parent].columns:
             yield from _check_parents(name, links[name], parent, links[parent])
+    if links["prompts"].columns and links["trajectories"].columns:
+        yield from _check_turns(links["prompts"], links["trajectories"])
 
 
 def _check_parents(name: str, children: _Links, parent: str, parents: _Links) -> Iterator[Finding]:
@@ -117,3 +120,11 @@ def _check_parents(name: str, children: _Links, parent: str, parents: _Links) ->
     for mask, what in ((lost, f"its {key} is none of the {parent}"), (strayed, f"is on another side than its {key}")):
         for row in children.column(ID_COLUMNS[name]).filter(mask).to_pylist():
             yield Finding(f"{name} {row}", what)
+
+
+def _check_turns(prompts: _Links, trajectories: _Links) -> Iterator[Finding]:
+    """No prompt can have more programs than its trajectory."""
+    place = pc.index_in(prompts.column("trajectory_id"), value_set=trajectories.column("trajectory_id"))
+    too_many = pc.greater(prompts.column("turn"), trajectories.column("num_turns").take(place))
+    for row in prompts.column("prompt_id").filter(pc.fill_null(too_many, False)).to_pylist():
+        yield Finding(f"prompts {row}", "has more turns than its trajectory")

@@ -111,11 +111,14 @@ class _Found:
         try:
             self._keep(_to_typed(row, config), row.place)
         except BadRow as error:
-            message = f"{row.place}: {error}"
-            if not (self.skip_bad_rows or isinstance(error, UnusableRow)):
-                raise InputError(f"{message} (--skip-bad-rows leaves such rows out)") from None
-            self.left_out.setdefault(row.table, Counter())[error.reason] += 1
-            self.bad_rows.append(message)
+            self._leave_out(row.table, row.place, error)
+
+    def _leave_out(self, table: str, place: str, error: BadRow) -> None:
+        message = f"{place}: {error}"
+        if not (self.skip_bad_rows or isinstance(error, UnusableRow)):
+            raise InputError(f"{message} (--skip-bad-rows leaves such rows out)") from None
+        self.left_out.setdefault(table, Counter())[error.reason] += 1
+        self.bad_rows.append(message)
 
     def _keep(self, typed: Sequence[Typed], place: str) -> None:
         """Of several rows with one id, where bad rows may be skipped, the same one is kept whatever their order."""
@@ -129,9 +132,20 @@ class _Found:
         origin = typed[0].metadata.get("origin_id") if isinstance(typed[0], Problem) else None
         raise BadRow("duplicate id", f"id {origin or identity[1]!r} was used before, at {first}: make ids unique")
 
+    def _leave_out_misfits(self) -> None:
+        """Prompts that have more turns than their trajectory, which may stand anywhere in the source."""
+        rows = [(identity, typed[0], place) for identity, (typed, place) in self.kept.items()]
+        turns = {row_id: len(row.turns) for (_, row_id), row, _ in rows if isinstance(row, Trajectory)}
+        for identity, row, place in rows:
+            if isinstance(row, Prompt) and row.trajectory_id in turns and row.turn > turns[row.trajectory_id]:
+                del self.kept[identity]
+                what = f"prompt {identity[1]} has {row.turn} turns, more than its trajectory"
+                self._leave_out("prompts", place, BadRow("not sound", f"{what}: cut it again"))
+
     def as_imported(self, source: str) -> Imported:
         if not self.read:
             raise InputError(f"{source} holds no rows: nothing to import")
+        self._leave_out_misfits()
         if not self.kept:
             count = self.read.total()
             raise InputError(f"{source}: none of its {count} rows could be imported; the first: {self.bad_rows[0]}")

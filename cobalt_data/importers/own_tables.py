@@ -79,8 +79,7 @@ def _check_columns(table: str, fields: Fields) -> None:
         value = fields[column.name]
         fits = value is not None or column.nullable
         with contextlib.suppress(ValueError, TypeError, OverflowError):  # what Arrow says of a value of another type
-            pa.array([value], column.type)
-            if fits:
+            if fits and pa.array([value], column.type)[0].as_py() == value:  # it cuts off fractions and unknown keys
                 continue
         raise wrong_type(column.name, value, _WORDS[column.type])
     if not SIDE.fullmatch(fields["split"]):

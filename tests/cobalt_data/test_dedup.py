@@ -20,6 +20,7 @@ PROBLEM = make_problem()
 DOUBLE = "n = int(input())\nprint(2 * n)"
 DOUBLE_RENAMED = "# doubles\nvalue = int( input() )\nprint(2*value)"
 TRIPLE = "n = int(input())\nprint(3 * n)"
+ANSWERED = 3 * ({"role": "assistant", "content": "!"}, {"role": "user", "content": "No."})
 
 
 def two_turns(programs, sample_index=0, problem=PROBLEM):
@@ -31,7 +32,7 @@ def prompt(text, split="train", problem_id="p0", turn=1, perturbation=None):
         trajectory_id=None,
         problem_id=problem_id,
         turn=turn,
-        prompt=({"role": "user", "content": text},),
+        prompt=({"role": "user", "content": text}, *ANSWERED),
         tests=PROBLEM.tests,
         judge=PROBLEM.judge,
         prev_best_pass_rate=0.0,
@@ -111,7 +112,7 @@ def test_a_perturbed_prompt_is_no_duplicate_of_its_original_but_equal_texts_are(
 def test_text_is_compared_role_by_role_and_character_by_character(tmp_path):
     texts = ['a","content":"b', "a", "a ", "a\n", 'a"', "ä", "a\u0308", "\\n", "A"]
     prompts = [prompt(text) for text in texts]
-    split_up = replace(prompt("a"), prompt=({"role": "system", "content": ""}, {"role": "user", "content": "a"}))
+    split_up = replace(prompt("a"), prompt=({"role": "system", "content": ""}, *prompt("a").prompt))
     version = make_dataset(tmp_path / "d", [PROBLEM], prompts=[*prompts, split_up])
     assert find_duplicates(version, ALL_LEVELS) == []
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ from cobalt_data.commit import commit
 from cobalt_data.cut import CutConfig, cut
 from cobalt_data.errors import InputError
 from cobalt_data.importers import import_problems
-from cobalt_data.rows import Trajectory
+from cobalt_data.rows import Prompt, Trajectory
 from cobalt_data.schemas import TABLES
 from cobalt_data.verify import verify
 from sandbox import Verdict
@@ -216,12 +217,39 @@ def test_a_version_and_its_exported_rows_come_back_with_the_same_ids(tmp_path):
         ({"more": 1}, "field 'more' is no column of trajectories"),
         ({"split": ...}, "field 'split' is missing"),
         ({"best_pass_rate": float("nan")}, "does not agree"),
+        ({"messages": []}, "holds 0 programs, but it has 2 turns"),
+        ({"messages": 9 * [{"role": "assistant", "content": "x"}]}, "does not begin with a task"),
     ],
 )
 def test_a_row_that_cobalt_would_not_write_is_refused(tmp_path, changes, said):
     row = {**rated(make_problem(), [0.5, 0.25]).to_row(), **changes}
     row = {name: value for name, value in row.items() if value is not ...}
     assert said in refusal(write(tmp_path / "a.jsonl", row), "cobalt")
+
+
+def test_what_a_column_would_cut_off_is_refused(tmp_path):
+    made = rated(make_problem(), [0.5, 0.25])
+    row = {**made.to_row(), "messages": [{**message, "name": "x"} for message in made.messages]}
+    assert "field 'messages' is" in refusal(write(tmp_path / "a.jsonl", row), "cobalt")
+    row = replace(made, sample_index=1.5).to_row()
+    assert "field 'sample_index' is 1.5: it must be a whole number" in refusal(
+        write(tmp_path / "a.jsonl", row), "cobalt"
+    )
+
+
+def test_a_prompt_with_more_turns_than_its_trajectory_is_refused_wherever_that_stands(tmp_path):
+    version = make_all_tables(tmp_path / "d")
+    (first, *others) = map(Prompt.from_row, version.rows("prompts"))
+    longer = replace(first, turn=3, prompt=(*first.prompt, *(2 * first.prompt[1:])))
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write(folder / "trajectories.jsonl", *own_rows(version, "trajectories"))
+    write(folder / "prompts.jsonl", longer.to_row(), *(prompt.to_row() for prompt in others))
+    said = f"prompts.jsonl:1: prompt {longer.prompt_id} has 3 turns, more than its trajectory"
+    assert said in refusal(folder, "cobalt")
+    found = import_problems(folder, "cobalt", skip_bad_rows=True)
+    assert (len(found.prompts), found.left_out, found.rows_in) == (11, {"prompts": {"not sound": 1}}, 24)
+    assert len(import_problems(folder / "prompts.jsonl", "cobalt").prompts) == 12  # nothing tells
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from builders import (
     stdin_test,
 )
 
-from cobalt_data.commit import commit
+from cobalt_data.commit import Change, commit
 from cobalt_data.cut import CutConfig, cut
+from cobalt_data.dataset import table_from_rows
 from cobalt_data.errors import InputError
 from cobalt_data.perturb import PerturbConfig, counted, perturb
 from cobalt_data.rows import Prompt
@@ -259,3 +260,17 @@ def test_settings_out_of_range_are_refused_by_name(wrong):
 def test_the_recorded_perturbation_is_plain_json(everything):
     for row in everything.added["prompts"].to_pylist():
         assert set(json.loads(row["perturbation"])) == FACTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"turn": 4}, "has 4 turns, its trajectory only 2"), ({"tests": "[]"}, "has fewer public tests")],
+)
+def test_a_prompt_that_was_not_cut_from_its_trajectory_is_named(prepared, pool, tmp_path, changes, said):
+    row = next(row for row in prepared.rows("prompts") if row["turn"] == 2)
+    chat = [row["prompt"][0], *(2 * row["prompt"][1:])]
+    forged = Prompt.from_row({**row, "prompt": chat, **changes}).to_row()
+    tables = {"prompts": table_from_rows("prompts", [forged])}
+    version = commit(Change("forge", {}, None, tables, {}), [prepared], tmp_path / "d")
+    with pytest.raises(InputError, match=f"prompt {forged['prompt_id']} {said}"):
+        perturb(version, PerturbConfig("words"), pool, count_words)

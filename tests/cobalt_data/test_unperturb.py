@@ -5,7 +5,7 @@ import json
 import pytest
 from builders import count_words, executed_and_cut, make_dataset, make_problem
 
-from cobalt_data.commit import commit
+from cobalt_data.commit import Change, commit
 from cobalt_data.dataset import table_from_rows
 from cobalt_data.errors import InputError
 from cobalt_data.perturb import KINDS, PerturbConfig, perturb
@@ -76,3 +76,14 @@ def test_an_original_that_does_not_add_up_is_refused_with_its_row(prepared, pool
     version = commit(type(change)("forge", {}, None, tables, {}), [lying])
     with pytest.raises(InputError, match=f"prompt {forged['prompt_id']}: field perturbation"):
         unperturb(version)
+
+
+@pytest.mark.parametrize("original", [None, [1], {}, {"prompt_id": "x"}])
+def test_an_original_that_is_none_is_one_line_to_perturb_and_to_unperturb(prepared, pool, tmp_path, original):
+    (row, *_) = prepared.rows("prompts")
+    lie = {**row, "perturbation": json.dumps({"kind": "swap", "seed": 0, "original": original})}
+    tables = {"prompts": table_from_rows("prompts", [lie])}
+    version = commit(Change("forge", {}, None, tables, {}), [prepared], tmp_path / "d")
+    for verb in (unperturb, lambda version: perturb(version, PerturbConfig("words"), pool, count_words)):
+        with pytest.raises(InputError, match=f"perturbation of {row['prompt_id']}: .*original"):
+            verb(version)

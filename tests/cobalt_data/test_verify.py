@@ -20,6 +20,7 @@ from cobalt_data.errors import CobaltError, InputError
 from cobalt_data.inheritance import Family
 from cobalt_data.manifest import Manifest
 from cobalt_data.row_hashes import FEWEST_ROWS, FOLDER
+from cobalt_data.rows import Prompt
 from cobalt_data.schemas import PROBLEMS
 from cobalt_data.verify import verify
 
@@ -198,6 +199,33 @@ def test_a_shard_that_bursts_is_refused_before_it_fills_the_memory(version, monk
         ("trajectories", lambda row: {"turns": "[" * 100_000}, "is not a row"),
         ("problems", lambda row: {"tests": "[]"}, "has no tests"),
         ("problems", lambda row: {"judge": '{"checker":NaN}'}, "is not a row"),
+        ("problems", lambda row: {"metadata": "null"}, "metadata is None: it must be an object"),
+        ("problems", lambda row: {"metadata": "[1]"}, "metadata is [1]: it must be an object"),
+        ("problems", lambda row: {"solutions": "[1]"}, "a solution is 1: it must be text"),
+        ("trajectories", lambda row: {"messages": []}, "holds 0 programs, but it has 2 turns"),
+        ("trajectories", lambda row: {"messages": row["messages"][1:]}, "does not begin with a task"),
+        ("trajectories", lambda row: {"messages": row["messages"][:3]}, "holds 1 programs, but it has 2 turns"),
+        ("trajectories", lambda row: {"messages": [{"role": "user", "content": None}]}, "without role or content"),
+        ("trajectories", lambda row: {"sampling": "[]"}, "sampling is []: it must be an object"),
+        ("trajectories", lambda row: {"turns": row["turns"].replace('"stdout":"1\\n"', '"stdout":1')}, "is no text"),
+        (
+            "trajectories",
+            lambda row: {"turns": row["turns"].replace('"feedback":', '"feedback":1,"_":')},
+            "is not a row",
+        ),
+        ("trajectories", lambda row: {"turns": row["turns"].replace("0.5", "-0.5")}, "a pass rate of a turn is -0.5"),
+        ("trajectories", lambda row: {"turns": row["turns"].replace('tokens":5', 'tokens":-5')}, "of a turn is -5"),
+        ("trajectories", lambda row: {"perturbation": "[1]"}, "is [1]: it must be an object"),
+        ("prompts", lambda row: {"turn": 2}, "holds 1 programs, but it has 2 turns"),
+        ("prompts", lambda row: {"turn": -1}, "turn is -1"),
+        ("prompts", lambda row: {"prompt": [{"role": "user", "content": "x"}]}, "holds 0 programs, but it has 1 turns"),
+        ("prompts", lambda row: {"prev_best_pass_rate": float("inf")}, "prev_best_pass_rate is inf"),
+        ("prompts", lambda row: {"prev_best_pass_rate": float("nan")}, "prev_best_pass_rate is nan"),
+        ("prompts", lambda row: {"prompt_tokens": -1}, "prompt_tokens is -1"),
+        ("prompts", lambda row: {"perturbation": "["}, "it must be JSON"),
+        ("prompts", lambda row: {"perturbation": '{"seed":0}'}, "kind is None: it must be text"),
+        ("prompts", lambda row: {"perturbation": '{"kind":"swap","original":null}'}, "original is None"),
+        ("prompts", lambda row: {"perturbation": '{"kind":"swap","original":{}}'}, "of its original is None"),
     ],
 )
 def test_a_row_that_contradicts_itself_is_named(version, name, change, words):
@@ -216,6 +244,16 @@ def test_rows_without_their_parents_and_on_the_wrong_side_are_found(version, mon
     assert any("its problem_id is none of the problems" in finding for finding in found)
     assert any("is on another side than its problem_id" in finding for finding in found)
     assert {finding.split()[0] for finding in found} == {"trajectories", "prompts"}
+
+
+def test_a_prompt_with_more_turns_than_its_trajectory_is_found(version):
+    chat = 2 * [{"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}]
+    rows = [{**row, "turn": 3, "prompt": [*chat, *chat[1:], chat[0]]} for row in version.rows("prompts")]
+    longer = [Prompt.from_row(row).to_row() for row in rows]
+    forged = commit(Change("forge", {}, None, {"prompts": table_from_rows("prompts", longer)}, {}), [version])
+    assert findings(forged) == [
+        f"prompts {row['prompt_id']}: has more turns than its trajectory" for row in forged.rows("prompts")
+    ]
 
 
 def test_repeated_ids_are_found(version):

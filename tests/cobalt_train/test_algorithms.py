@@ -19,6 +19,10 @@ from cobalt_train.plan import plan
 from cobalt_train.trainer import Trainer
 from sandbox import Judge, Verdict
 
+CHAT = (
+    {"role": "user", "content": "?"},
+    *(4 * ({"role": "assistant", "content": "x"}, {"role": "user", "content": "no"})),
+)
 TEMPLATE = """
 system = ""
 [first_turn]
@@ -179,7 +183,7 @@ def attempts(*passes):
     for sample, turns in enumerate(passes):
         rates = [turn.count("1") / 2 for turn in turns]
         records = tuple(Turn("x", (), None, None, rate, "no", "stop", 1, 1) for rate in rates)
-        trajectories.append(Trajectory("p", sample, "m", "r", "e", {}, 0, None, (), records, "train"))
+        trajectories.append(Trajectory("p", sample, "m", "r", "e", {}, 0, None, CHAT, records, "train"))
         verdicts = [tuple(Verdict.PASSED if bit == "1" else Verdict.WRONG_ANSWER for bit in turn) for turn in turns]
         draws.append(tuple(Draw(Completion("", "stop", 1, 1), each[0], each) for each in verdicts))
     return Attempts(problem, tuple(trajectories), tuple(draws))

@@ -20,7 +20,8 @@ def problem(problem_id, public=True):
 
 def trajectory(problem_id, *hidden_rates):
     turns = tuple(Turn("x", (), 0.0, rate, rate, "no", "stop", 1, 1) for rate in hidden_rates)
-    return Trajectory(problem_id, 0, "m", "r", "e", {}, 0, None, (), turns, "test")
+    chat = ({"role": "user", "content": "?"}, *(len(turns) * ({"role": "assistant", "content": "x"},)))
+    return Trajectory(problem_id, 0, "m", "r", "e", {}, 0, None, chat, turns, "test")
 
 
 def evaluation(passed, n=4, **changes):

@@ -8,7 +8,7 @@ judge can use; so what is imported passes `cobalt data verify`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +38,7 @@ def own_rows(source: Path) -> Iterator[SourceRow]:
     """Raises InputError where the source holds no such tables."""
     refuse_special_files(source)
     if not source.is_dir():
-        for row in read_rows(source):
-            yield replace(row, table=_table_of(row))
+        yield from in_tables(read_rows(source))
         return
     found = False
     for name in TABLES:
@@ -50,6 +49,11 @@ def own_rows(source: Path) -> Iterator[SourceRow]:
     if not found:
         expected = ", ".join(f"{name}.parquet" for name in TABLES)
         raise InputError(f"{source} holds none of {expected} (or .jsonl): name a file, or a directory of tables")
+
+
+def in_tables(rows: Iterable[SourceRow]) -> Iterator[SourceRow]:
+    """The rows, each with the table whose columns it has most of."""
+    return (replace(row, table=_table_of(row)) for row in rows)
 
 
 def to_typed(row: SourceRow, fields: Fields) -> Problem | Trajectory | Prompt:
@@ -96,7 +100,6 @@ def _check_tests(typed: Problem | Prompt) -> None:
 
 
 def _table_of(row: SourceRow) -> str:
-    """The table whose columns the row has most of."""
     if isinstance(row.fields, BadRow):
         return "problems"
     return max(TABLES, key=lambda name: len(row.fields.keys() & set(TABLES[name].names)))  # type: ignore[union-attr]

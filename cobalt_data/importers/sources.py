@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from cobalt_data.errors import InputError, one_line
 from cobalt_data.hub import hub
-from cobalt_data.importers.own_tables import own_rows
+from cobalt_data.importers.own_tables import in_tables, own_rows
 from cobalt_data.importers.package import package_rows
 from cobalt_data.importers.reader import SourceRow, read_rows
 from cobalt_data.references import HUB_PREFIX, HubReference, parse_hub_reference
@@ -28,7 +28,8 @@ def open_rows(source: str, format: str, side: str | None = None, subset: str | N
     """
     if source.startswith("hf://"):
         reference, file = _parse_hub_source(source)
-        yield from read_rows(_download(reference, file)) if file else _loaded(reference, side, subset)
+        rows = read_rows(_download(reference, file)) if file else _loaded(reference, side, subset)
+        yield from in_tables(rows) if format == "cobalt" else rows
     elif "://" in source:
         raise InputError(f"{source} is an address: download the file and name it, or name a dataset as {HUB_PREFIX}...")
     elif subset is not None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from builders import make_all_tables
 from hub_server import File, Repository
 
 from cobalt_data.errors import HubError, InputError
@@ -35,7 +36,7 @@ from cobalt_data.errors import CobaltError
 from cobalt_data.importers import import_problems
 for source, settings in json.loads(sys.argv[1]):
     try:
-        found = import_problems(source, "apps", **settings)
+        found = import_problems(source, **{"format": "apps", **settings})
         print(json.dumps({problem.split: problem.statement for problem in found.problems}))
     except CobaltError as error:
         print(json.dumps(f"{type(error).__name__}: {error}"))
@@ -76,6 +77,21 @@ def test_the_splits_of_a_dataset_are_sides_and_what_it_lacks_is_one_line(hub, th
     assert "cannot be loaded" in no_side and "cannot be loaded" in no_subset
     assert f"{name}/FILE" in no_side
     assert "hf://datasets/anna/none" in missing and "Error: " in missing
+
+
+def test_trajectories_and_prompts_are_read_from_the_hub_as_such(hub, tmp_path):
+    version = make_all_tables(tmp_path / "d")
+    repository = hub.repositories["anna/rows"] = Repository(private=False)
+    names = ("problems", "trajectories", "prompts")
+    files = {f"{name}.jsonl": "\n".join(map(json.dumps, version.rows(name))).encode() for name in names}
+    configs = "".join(f"- config_name: {name}\n  data_files: {name}.jsonl\n" for name in names)
+    files["README.md"] = f"---\nconfigs:\n{configs}---\n".encode()
+    repository.commit({name: File(content, lfs=False) for name, content in files.items()})
+    for name in names:
+        found = import_problems(f"hf://datasets/anna/rows/{name}.jsonl", "cobalt")
+        assert (len(getattr(found, name)), found.read) == (12, {name: 12})
+    own = {"format": "cobalt", "subset": "trajectories"}
+    assert import_elsewhere(hub, tmp_path, ("hf://datasets/anna/rows", own)) == [{}]  # no problems, and no error
 
 
 def test_one_file_of_a_repository_is_read_like_a_file(things):

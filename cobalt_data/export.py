@@ -9,7 +9,8 @@ consumer hands to its reward function. Formats, as their documentation has them 
 - `verifiers`: Parquet; `prompt, answer, info (JSON), task`.
 - `openrlhf`: JSON lines; `prompt, label (JSON), datasource`.
 - `slime`: JSON lines; `prompt, label (JSON), metadata`.
-- `reference`: JSON lines of *problems*, as the paper's code has them; problems of other than stdin tests are left out.
+- `reference`: JSON lines of *problems*, as the paper's code has them. It compares the whole output and knows no starter code:
+  problems of other than stdin tests, with a checker for which more than white space differs, or with starter code are left out.
 
 Left out: trajectories, which none of these trains on, and the reward functions themselves (`docs/export.md` has one).
 """
@@ -42,6 +43,8 @@ Row = Mapping[str, Any]
 CODE = "code"  # what verl calls the ability
 ROWS_AT_A_TIME = 1024
 NOT_STDIN = "a test that is not stdin"
+NOT_EXACT = "a checker that takes other outputs as well"
+STARTER_CODE = "starter code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,10 @@ def _reference(row: Row, _: int) -> Row | str:
     problem = Problem.from_row(row)
     if any(test["kind"] != "stdin" for test in problem.tests):
         return NOT_STDIN
+    if problem.judge.checker == "multiset" or problem.judge.checker.startswith("float:"):
+        return NOT_EXACT
+    if problem.starter_code.strip():
+        return STARTER_CODE
     groups = {
         "test_cases": problem.tests,
         "public_test_cases": problem.public_tests,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from cobalt_data.engines.transformers import TransformersEngine
 from cobalt_data.errors import InputError
 from cobalt_data.export import FORMATS, export
 from cobalt_data.importers import import_problems
+from sandbox import Judge
 
 PROMPT_FORMATS = [name for name in FORMATS if name != "reference"]
 
@@ -80,8 +82,15 @@ def test_the_reference_format_comes_back_through_its_importer(version, tmp_path)
 
 def test_problems_that_a_format_cannot_hold_are_counted(tmp_path):
     problems = [make_problem("a"), make_problem("b", tests=[call_test([1], 2), call_test([2], 4, public=False)])]
+    problems += [make_problem(checker, judge=Judge(checker)) for checker in ("lines", "exact", "multiset", "float:0")]
+    problems.append(replace(make_problem("c"), starter_code="n = int(input())"))
     made = export(make_dataset(tmp_path / "d", problems), "reference", tmp_path / "out")
-    assert made.rows == {"train": 1} and made.dropped == {"a test that is not stdin": 1}
+    assert made.rows == {"train": 3}
+    assert made.dropped == {
+        "a test that is not stdin": 1,
+        "a checker that takes other outputs as well": 2,
+        "starter code": 1,
+    }
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ class Manifest:
             _check_text("checksum", self.checksum, _SHA256)
         _checked_mapping("arguments", self.arguments)
         _checked_mapping("recorded", self.recorded)
-        if self.seed is not None and (type(self.seed) is not int or abs(self.seed) > LARGEST_NUMBER):
-            raise InputError(f"seed is {repr(self.seed)[:80]}: give a whole number of at most 63 bits")
+        if self.seed is not None:
+            check_seed("seed", self.seed)
         for name in self.counts:
             _check_text("counts", name, _WORDS)
         for name, shards in self.tables.items():
@@ -187,6 +187,12 @@ def version_id(
     parents: Sequence[str],
 ) -> str:
     return digest("version", content, operation, arguments, seed, list(parents))[:VERSION_ID_DIGITS]
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Raises InputError where a manifest could not hold it; asked before the work, too."""
+    if type(value) is not int or abs(value) > LARGEST_NUMBER:
+        raise InputError(f"{name} is {repr(value)[:80]}: give a whole number of at most 63 bits")
 
 
 def _check_text(name: str, value: Any, form: re.Pattern[str]) -> None:

@@ -32,7 +32,7 @@ from cobalt_data.errors import InputError, SandboxError
 from cobalt_data.field_checks import parsed_perturbation
 from cobalt_data.ids import derive_seed
 from cobalt_data.judged_turns import public_outcome
-from cobalt_data.manifest import Counts
+from cobalt_data.manifest import Counts, check_seed
 from cobalt_data.misleading import MISREPORT, STALE, Told, misreport, stale
 from cobalt_data.perturbation import EXPECTATION_KINDS, OFF_BY_ONE, SWAP, Lie, eligibility, public_tests, unfit
 from cobalt_data.rollouts import SANDBOX_FAILED
@@ -68,6 +68,7 @@ class PerturbConfig:
 
     def __post_init__(self) -> None:
         check_kinds(self.kinds, KINDS)
+        check_seed("perturb.seed", self.seed)
 
 
 def check_kinds(kinds: Mapping[str, float], known: Collection[str]) -> None:

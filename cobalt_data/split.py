@@ -29,7 +29,7 @@ from cobalt_data.dataset import Version
 from cobalt_data.duplicate_problems import alike_problems
 from cobalt_data.errors import InputError
 from cobalt_data.ids import derive_seed
-from cobalt_data.manifest import Counts
+from cobalt_data.manifest import Counts, check_seed
 from cobalt_data.near import NEAR_THRESHOLD, check_threshold
 from cobalt_data.rows import UNSPLIT
 
@@ -57,6 +57,7 @@ class SplitConfig:
         total = self.train + self.validation + self.test
         if not math.isclose(total, 1, abs_tol=1e-9):
             raise InputError(f"split.train + validation + test is {total:g}: the shares must add up to 1")
+        check_seed("split.seed", self.seed)
         check_threshold("split.threshold", self.threshold)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from builders import (
@@ -25,6 +26,7 @@ from cobalt_data.errors import InputError
 from cobalt_data.perturb import PerturbConfig, counted, perturb
 from cobalt_data.rows import Prompt
 from cobalt_data.schemas import TABLES
+from cobalt_data.split import SplitConfig
 from sandbox import Judge, Pool
 
 EVERY = PerturbConfig(tokenizer="words", kinds={"swap": 1.0})
@@ -249,6 +251,13 @@ def test_many_more_prompts_than_are_executed_at_a_time_come_out_the_same(prepare
 def test_a_dataset_without_prompts_says_what_to_do(tmp_path, pool):
     with pytest.raises(InputError, match="cobalt data cut"):
         perturb(make_dataset(tmp_path / "d", [make_problem()]), EVERY, pool, count_words)
+
+
+def test_a_seed_that_no_manifest_holds_is_refused_before_the_work():
+    for config in (partial(PerturbConfig, "words"), SplitConfig):
+        assert config(seed=-5).seed == -5
+        with pytest.raises(InputError, match=r"seed is 1\d*: give a whole number of at most 63 bits"):
+            config(seed=10**20)
 
 
 @pytest.mark.parametrize("wrong", [{"swop": 0.5}, {"swap": 1.5}, {"stale": float("nan")}, {}])

@@ -72,6 +72,8 @@ def load_against(name: str) -> Against:
         rows = _of_file(name, _format_of(Path(name)))
     elif name in BENCHMARKS:
         rows = _of_benchmark(name, BENCHMARKS[name])
+    elif Path(name.rpartition("@")[0]).is_file():
+        raise InputError(f"{name}: a file has no versions: leave what begins with @ out")
     elif name.startswith(HUB_PREFIX) or Path(name.rpartition("@")[0] or name).exists() or Path(name).exists():
         return problems_of(open_version(name))
     else:

@@ -327,6 +327,7 @@ def test_what_cannot_be_compared_with_is_one_clear_line(tmp_path):
     blank.write_text("\n")
     for name, words in (
         (str(strange), "no format that cobalt knows"),
+        (f"{strange}@x", "a file has no versions"),
         (str(blank), "does not begin with a row"),
         (str(tmp_path / "none"), "no file, no dataset"),
     ):

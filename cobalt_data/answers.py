@@ -49,11 +49,11 @@ class Answers:
         query = "SELECT problem_id, judge, tests FROM read_parquet(?) SEMI JOIN (SELECT unnest(?) AS problem_id) USING (problem_id)"
         rows = self._connection.execute(query, [self._problems, ids]) if ids else None
         while rows is not None and (row := rows.fetchone()):
-            self._tasks[row[0]] = _Task(Judge.from_json(row[1]).checker, _answers(row[2]))
+            self._tasks[row[0]] = _Task(Judge.from_json(row[1]).checker, _answers(json.loads(row[2])))
 
 
-def test_numbers(tests: str) -> list[int]:
-    """A 32-bit number for each test (JSON) that has an input and an answer; none where they say too little together: fewer than
+def test_numbers(tests: Sequence[Mapping[str, Any]]) -> list[int]:
+    """A 32-bit number for each test that has an input and an answer; none where they say too little together: fewer than
     `TELLING` inputs, or one answer to all of them."""
     answers = {given: _stripped(answer) for given, answer in _answers(tests).items()}
     if len(answers) < TELLING or len(set(answers.values())) < 2:
@@ -61,9 +61,9 @@ def test_numbers(tests: str) -> list[int]:
     return [int(digest(given, answer)[:8], 16) for given, answer in answers.items()]
 
 
-def tests_vouch(tests: str) -> bool:
-    """Whether tests (JSON) say at least so much, `VOUCHING`, that another task hardly has the same."""
-    return sum(len(side) for test in json.loads(tests) for side in told(test)) >= VOUCHING
+def tests_vouch(tests: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether tests say at least so much, `VOUCHING`, that another task hardly has the same."""
+    return sum(len(side) for test in tests for side in told(test)) >= VOUCHING
 
 
 def told(test: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -76,8 +76,8 @@ def told(test: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [], []  # the code of an assert says too little about what it compares
 
 
-def _answers(tests: str) -> dict[str, Any]:
-    return dict(filter(None, map(_answer, json.loads(tests))))
+def _answers(tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return dict(filter(None, map(_answer, tests)))
 
 
 def _stripped(answer: Any) -> str:

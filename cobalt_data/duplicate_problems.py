@@ -136,8 +136,9 @@ def _sketched(version: Version, threshold: float) -> Iterator[tuple[_Facts, Sket
     for row in version.rows("problems", columns=["problem_id", "statement", "tests", "judge"]):
         if row["statement"].split():
             own = [int(digest(row["problem_id"])[:8], 16)]  # which no other problem has
-            tests.append(test_numbers(row["tests"]) or own)
-            vouching.append(tests_vouch(row["tests"]))
+            of_row = json.loads(row["tests"])
+            tests.append(test_numbers(of_row) or own)
+            vouching.append(tests_vouch(of_row))
             name = _name(json.loads(row["judge"]).get("entry_point") or "")
             names.append(numbers_of_names.setdefault(name, len(numbers_of_names)))
             ids.append(row["problem_id"])

@@ -22,6 +22,10 @@ def is_adapted(network: Any) -> bool:
     return NAME in getattr(network, "peft_config", {})
 
 
+def holds_adapter(directory: Path) -> bool:
+    return (directory / ADAPTER).is_file()
+
+
 def save_adapter(network: Any, weights: Mapping[str, Tensor], directory: Path) -> None:
     """Writes the adapter of `network`, its `weights` by their names in the state dict, as peft does."""
     from peft import get_peft_model_state_dict

@@ -25,6 +25,11 @@ def check_texts(name: str, *values: object) -> None:
             raise InputError(f"{name} is {value!r:.40}: it must be text")
 
 
+def check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InputError(f"{name} is {value}: it must be a share in [0, 1]")
+
+
 def check_object(name: str, value: Any) -> None:
     if not isinstance(value, Mapping):
         raise InputError(f"{name} is {value!r:.40}: it must be an object")

@@ -27,7 +27,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from cobalt_data.adapters import ADAPTER
+from cobalt_data.adapters import ADAPTER, holds_adapter
 from cobalt_data.errors import EngineError, InputError, one_line
 from cobalt_data.ids import digest
 from cobalt_data.sources import file_sha256
@@ -118,7 +118,7 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
     """
     from transformers import AutoModelForCausalLM
 
-    if (resolved.path / ADAPTER).is_file():
+    if holds_adapter(resolved.path):
         return _merged_adapter(resolved, dtype)
     with _readable(resolved):
         model, report = AutoModelForCausalLM.from_pretrained(
@@ -139,7 +139,7 @@ def load_model(resolved: ResolvedModel, dtype: Any) -> Any:
 @contextmanager
 def whole_directory(resolved: ResolvedModel) -> Iterator[Path]:
     """Where the model lies with all of its weights: an adapter is added to its base, and written aside for as long as needed."""
-    if not (resolved.path / ADAPTER).is_file():
+    if not holds_adapter(resolved.path):
         yield resolved.path
         return
     with tempfile.TemporaryDirectory(prefix="cobalt-model-") as aside:

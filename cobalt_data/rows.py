@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cobalt_data.errors import InputError
-from cobalt_data.field_checks import check_chat, check_counts, check_object, check_texts, parsed_perturbation
+from cobalt_data.field_checks import (
+    check_chat,
+    check_counts,
+    check_object,
+    check_share,
+    check_texts,
+    parsed_perturbation,
+)
 from cobalt_data.ids import canonical_json, row_id
 from sandbox import Judge, Test, Verdict
 
@@ -117,8 +124,8 @@ class Turn:
 
     def __post_init__(self) -> None:
         for rate in (self.public_pass_rate, self.hidden_pass_rate, self.pass_rate):
-            if rate is not None and not 0 <= rate <= 1:
-                raise InputError(f"a pass rate of a turn is {rate}: it must be a share in [0, 1]")
+            if rate is not None:
+                check_share("a pass rate of a turn", rate)
         if type(self.program or "") is not str or type(self.feedback) is not str or type(self.finish_reason) is not str:
             raise InputError("a program, feedback or finish_reason of a turn is no text")
         check_counts("a number of tokens of a turn", self.prompt_tokens, self.completion_tokens)
@@ -229,8 +236,7 @@ class Prompt:
         where = f"prompt of problem {self.problem_id}, turn {self.turn}"
         check_counts("turn", self.turn)
         check_counts("prompt_tokens", self.prompt_tokens)
-        if not 0 <= self.prev_best_pass_rate <= 1:
-            raise InputError(f"prev_best_pass_rate is {self.prev_best_pass_rate}: it must be a share in [0, 1]")
+        check_share("prev_best_pass_rate", self.prev_best_pass_rate)
         check_chat(where, self.prompt, self.turn)
         if not self.prompt or self.prompt[-1]["role"] != "user":
             raise InputError(f"{where} does not end in a user message")

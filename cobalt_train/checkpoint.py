@@ -230,18 +230,20 @@ def load_state(checkpoint: Path, model: Any, optimizer: torch.optim.Optimizer, r
     is_sharded = (checkpoint / SHARDS).is_dir()
     names = list(asdict(TrainState()))
     facts = _read_json(checkpoint / STATE, names)
-    if facts["updates"] and ranks.size > 1 and not is_sharded:
+    with undamaged(checkpoint):
+        state = TrainState(**{name: facts[name] for name in names})
+    if not state.updates:
+        return state  # the optimizer is as it begins
+    if ranks.size > 1 and not is_sharded:
         raise InputError(f"{checkpoint} was written by one process: resume without torchrun")
     with undamaged(checkpoint):
-        if not facts["updates"]:
-            pass  # the optimizer is as it begins
-        elif is_sharded:
+        if is_sharded:
             moments = {SHARDS: get_optimizer_state_dict(model, optimizer)}
             dcp.load(moments, checkpoint_id=checkpoint / SHARDS, no_dist=ranks.size == 1)
             set_optimizer_state_dict(model, optimizer, moments[SHARDS])
         else:
             optimizer.load_state_dict(torch.load(checkpoint / OPTIMIZER, map_location="cpu", weights_only=True))
-        return TrainState(**{name: facts[name] for name in names})
+    return state
 
 
 @contextlib.contextmanager
@@ -264,11 +266,13 @@ def undamaged(checkpoint: Path) -> Iterator[None]:
 
 def _is_the_machines(error: BaseException | None) -> bool:
     """Whether memory, rights or the system's own limits were what failed, in whatever errors it was wrapped."""
-    if isinstance(error, OSError) and error.errno in MACHINES_ERRORS:
-        return True
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        error is not None and _is_the_machines(error.__context__)
-    )
+    while error is not None:
+        if isinstance(error, MemoryError | torch.OutOfMemoryError):
+            return True
+        if isinstance(error, OSError) and error.errno in MACHINES_ERRORS:
+            return True
+        error = error.__context__
+    return False
 
 
 def _refuse_another_run(output: Path, before: Mapping[str, Any], run: RunIdentity) -> None:
